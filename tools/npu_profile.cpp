@@ -8,6 +8,7 @@
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/profile/calibrate_model.hpp"
+#include "npu/profile/profile_backend.hpp"
 #include "npu/profile/profile_machine.hpp"
 #include "npu/support/file_io.hpp"
 #include "profile_options.hpp"
@@ -74,6 +75,14 @@ void profile_machine(Tool& tool, const npu::ProfileMachineOptions& options) {
   tool.write_text(npu::write_document(profile.target));
 }
 
+void profile_backend(Tool& tool, const npu::ProfileBackendOptions& options) {
+  npu::cli::Progress line(!tool.shows_progress());
+  const auto progress = [&](const npu::ProfileProgress& state) { return show(line, state); };
+  const npu::BackendProfile profile = npu::profile_backend(options, progress, tool.diagnostics());
+  if (tool.wants_report()) tool.report(npu::format_backend_profile(profile));
+  tool.write_text(npu::write_document(profile.target));
+}
+
 // In one of several processes, of which the first one writes.
 void profile_links(const std::string& file) {
   const std::optional<npu::gnn::RankLinks> links = npu::gnn::measure_rank_links();
@@ -102,6 +111,9 @@ int main(int argc, char** argv) {
     }
     if (options.measures_links(tool)) {
       return profile_links(options.links), npu::cli::ExitStatus::kSuccess;
+    }
+    if (options.measures_backend(tool)) {
+      return profile_backend(tool, options.vendor), npu::cli::ExitStatus::kSuccess;
     }
     if (options.measures_machine(tool)) {
       return profile_machine(tool, options.machine), npu::cli::ExitStatus::kSuccess;

@@ -14,7 +14,8 @@ the default, weights have 7 bits on a CPU without VNNI.
 Exit status 1 unless int8 keeps 99 % of float32's accuracy for every model, as a mean over the seeds, and plain min-max stays below 90 % in the hard
 cases, without which they would show nothing.
 
-Needs python3-torch and, for the digits, python3-sklearn (Debian); --install installs the latter with apt-get. The programs are those in build/bin.
+Needs python3-torch and, for the digits, python3-sklearn of Debian: apt-get install -y python3-sklearn, which --install does if it is missing. Run it
+with the interpreter that they belong to, /usr/bin/python3. The programs are those in build/bin.
 """
 import argparse
 import importlib.util
@@ -45,7 +46,7 @@ def run(*command, **environment):
 def require_sklearn(install):
     if importlib.util.find_spec("sklearn") is None:
         if not install:
-            return "scikit-learn is missing: give --install, or install python3-sklearn"
+            return "scikit-learn is missing: give --install, or run apt-get install -y python3-sklearn"
         run("apt-get", "install", "-y", "--no-install-recommends", "python3-sklearn")
     return None
 
@@ -256,5 +257,5 @@ if __name__ == "__main__":
 
     import int8_models
 
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # the models are small
     sys.exit(main())

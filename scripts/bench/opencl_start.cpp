@@ -6,8 +6,8 @@
 //   opencl_start --write FILE   builds the kernel, runs it, and writes the driver's binary
 //   opencl_start FILE           runs it from the binary
 //
-// Exits with 1 and the call that failed. The device is the first one that npu-run takes, too: that
-// of the first platform that has one.
+// Exits with 1 and the call that failed. The device is the first one that npu-run takes, too: a
+// graphics card if there is one, else that of the first platform that has one.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -38,10 +38,10 @@ cl_device_id first_device() {
   std::array<cl_platform_id, 16> platforms{};
   cl_uint count = 0;
   check(clGetPlatformIDs(platforms.size(), platforms.data(), &count), "clGetPlatformIDs");
-  for (cl_uint i = 0; i < count && i < platforms.size(); ++i) {
-    cl_device_id device = nullptr;
-    if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &device, nullptr) == CL_SUCCESS) {
-      return device;
+  for (const cl_device_type type : {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL}) {
+    for (cl_uint i = 0; i < count && i < platforms.size(); ++i) {
+      cl_device_id device = nullptr;
+      if (clGetDeviceIDs(platforms[i], type, 1, &device, nullptr) == CL_SUCCESS) return device;
     }
   }
   check(CL_DEVICE_NOT_FOUND, "clGetDeviceIDs");

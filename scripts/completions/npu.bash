@@ -163,7 +163,7 @@ _npu_complete() {
       ;;
     npu-profile)
       options="${common% --assert} --bind --freeze -o --output --weights --random-weights --target --devices --nodes --degrees --graph -k --parts --undirected"
-      options+=" --runs --threads --max-bytes --precision --quick --machine --links --import --bandwidths --calibrate --error-samples --ranges"
+      options+=" --runs --threads --max-bytes --precision --quick --machine --backend --links --import --bandwidths --calibrate --error-samples --ranges"
       ;;
     npu-run)
       options="$common --bind --freeze --weights --random-weights --inputs --random-inputs --outputs --expect --verify"

@@ -32,14 +32,13 @@ void add_backend_options(Tool& tool, BackendOptions& options) {
       ->needs(check);
   app.add_option("--random-nodes", options.check.random_nodes,
                  "with --check-backend: how many random nodes case 6 draws, compiles and compares; "
-                 "by default those of a few seconds. Give --case-limit, too")
+                 "by default those of a few seconds")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
       ->needs(check);
   app.add_option("--case-limit", options.case_seconds,
-                 "with --check-backend: how long a case may take, " +
-                     std::to_string(options.check.limit.count()) +
-                     " by default; drivers with a slow compiler need more")
+                 "with --check-backend: how long a case may go on without progress, " +
+                     std::to_string(options.check.limit.count()) + " by default")
       ->type_name("SECONDS")
       ->check(CLI::Range(1, 86400))
       ->needs(check);

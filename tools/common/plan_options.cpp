@@ -259,9 +259,12 @@ void add_ranks(CLI::App& app, gnn::PlanOptions& options) {
       ->excludes(bandwidth);
   app.add_option_function<std::string>(
          "--exchange",
-         [&options](const std::string& text) { options.features_only = text == "features"; },
-         "what crosses between ranks: cover (features or sums, the fewest rows) or features "
-         "[cover]")
+         [&options](const std::string& text) {
+           options.features_only = text == "features";
+           options.device_cover = text == "cover";
+         },
+         "what crosses between ranks or, without --ranks, between devices: cover (features or "
+         "sums, the fewest rows) or features [cover with --ranks, else features]")
       ->type_name("METHOD")
       ->check(CLI::Validator(
           [](std::string& text) {
@@ -269,8 +272,7 @@ void add_ranks(CLI::App& app, gnn::PlanOptions& options) {
                        ? std::string()
                        : "'" + text + "' is neither cover nor features";
           },
-          ""))
-      ->needs("--ranks");
+          ""));
 }
 
 void add_binary_graph(CLI::App& app, gnn::PlanOptions& options) {
@@ -288,6 +290,7 @@ void PlanOptions::finish() {
   if (plan.rank_link && plan.rank_link->bytes_per_second < 1) {
     throw Error(ErrorCode::kUsage, "--rank-bandwidth: expected at least a byte a second");
   }
+  if (plan.rank_count > 0) plan.device_cover = false;
   gnn::PlanSettings& settings = plan.settings;
   for (const std::string& text : memory) {
     const auto [device, value] = split_key_value(text, "--memory", "DEVICE=VALUE");

@@ -119,6 +119,10 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
   app.add_flag(
       "--machine", all.of_machine,
       "measure the rates of this machine, in 5 s, instead of a model, and write them as a target");
+  app.add_option("--backend", all.vendor.backend,
+                 "with --machine: write a target for this backend, by its fact sheets, its answers "
+                 "about nodes and measured copies and launches")
+      ->type_name("NAME");
   app.add_option("--links", all.links,
                  "measure the links between the processes that mpirun has started, instead of a "
                  "model, and write them to FILE, for npu-plan --links")
@@ -127,6 +131,7 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
   add_calibration(app, all);
   tool.add_report("times, links, and how well they predict; with --calibrate, ranges");
   tool.add_examples({"npu-profile --machine --report -o host.json",
+                     "npu-profile --machine --backend skeleton --report -o target.json",
                      "npu-profile model.json --random-weights 0 --report -o table.json",
                      "npu-profile model.json --calibrate samples.safetensors -o model.ranges.json",
                      "npu-profile model.json --ranges model.ranges.json -o table.json",
@@ -145,8 +150,20 @@ bool ProfileOptions::measures_links(Tool& tool) const {
   }
   tool.refuse({"--output", "--weights", "--random-weights", "--target", "--devices", "--nodes",
                "--degrees", "--runs", "--threads", "--max-bytes", "--precision", "--quick",
-               "--machine", "--bandwidths", "--graph", "--calibrate", "--ranges"},
+               "--machine", "--backend", "--bandwidths", "--graph", "--calibrate", "--ranges"},
               "does not go with --links, which measures no model");
+  return true;
+}
+
+bool ProfileOptions::measures_backend(Tool& tool) {
+  if (vendor.backend.empty()) return false;
+  if (!of_machine) {
+    throw Error(ErrorCode::kUsage,
+                "--backend says whose devices a target is written for: give it with --machine");
+  }
+  tool.refuse({"--target"}, "says what --backend finds out; leave one of them out");
+  measures_machine(tool);
+  vendor.threads = staged.threads;
   return true;
 }
 

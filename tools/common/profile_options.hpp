@@ -6,6 +6,7 @@
 
 #include "npu/gnn/profile_gnn.hpp"
 #include "npu/profile/calibrate_model.hpp"
+#include "npu/profile/profile_backend.hpp"
 #include "npu/profile/profile_machine.hpp"
 #include "npu/profile/profile_model.hpp"
 #include "tool.hpp"
@@ -17,6 +18,7 @@ struct ProfileOptions {
   gnn::ProfileOptions staged;
   ProfileModelOptions ordinary;
   ProfileMachineOptions machine;
+  ProfileBackendOptions vendor;  ///< --backend
   CalibrateOptions calibrate;
   std::vector<std::string> devices;  ///< NAME or NAME=BACKEND
   std::string import;
@@ -35,6 +37,9 @@ struct ProfileOptions {
   /// Whether to measure the machine rather than a model; fills `machine`. Throws Error kUsage for
   /// neither or both.
   bool measures_machine(Tool& tool);
+  /// Whether to write a target for a backend; fills `vendor`. Throws Error kUsage for --backend
+  /// without --machine, or with what is not about backends.
+  bool measures_backend(Tool& tool);
   /// Whether to measure links between ranks rather than a model. Throws Error kUsage for both.
   bool measures_links(Tool& tool) const;
 };

@@ -14,7 +14,7 @@ npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* conte
   });
 }
 
-constexpr const char* kFeatures[] = {"memory.limit", "cancel", "queue", "copy", nullptr};
+constexpr const char* kFeatures[] = {"memory.limit", "cancel", "queue", "copy", "check", nullptr};
 
 npu4_backend make_table() {
   npu4_backend table{};
@@ -56,6 +56,8 @@ npu4_backend make_table() {
   table.event_free = event_free;
   table.event_on_done = event_on_done;
   table.buffer_copy = buffer_copy;
+  table.check = check;
+  table.clock_sample = clock_sample;
   return table;
 }
 

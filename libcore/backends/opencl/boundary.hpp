@@ -10,6 +10,7 @@
 
 #include "built_programs.hpp"
 #include "cl_handle.hpp"
+#include "clock.hpp"
 #include "device/backend_boundary.hpp"
 #include "device_list.hpp"
 #include "npu/backend.h"
@@ -22,6 +23,7 @@ struct npu4_device {
   npu::opencl::ClQueue queue;  ///< of blocking calls; with times
   std::shared_ptr<npu::MemoryLedger> ledger;
   npu::opencl::ProgramStore programs;
+  npu::opencl::DeviceClock clock;
   bool measures = false;  ///< a compile measures sizes that the machine has none of
 };
 
@@ -112,6 +114,8 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
 void device_close(npu4_device* device);
 npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory_state* state,
                           npu4_error* error);
+// clock.cpp
+npu4_status clock_sample(npu4_device* device, npu4_clock_sample* sample, npu4_error* error);
 // buffers.cpp
 npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
                           npu4_error* error);
@@ -142,6 +146,8 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* args, npu
                            npu4_error* error);
 void program_free(npu4_program* program);
 npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error);
+// questions.cpp
+npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error);
 // queues.cpp
 npu4_status queue_open(npu4_device* device, const npu4_queue_args* args, npu4_queue** queue,
                        npu4_error* error);

@@ -9,7 +9,7 @@ namespace npu::opencl {
 namespace {
 
 /// What kernels and blobs depend on besides the driver; a change of generated code raises it.
-constexpr int kCodeVersion = 6;
+constexpr int kCodeVersion = 7;
 
 template <typename Number>
 Number number_of(cl_device_id device, cl_device_info what) {
@@ -44,6 +44,7 @@ DeviceFacts facts_of(cl_platform_id platform, cl_device_id device, std::size_t n
   facts.machine.finishes_at_start = facts.driver.starts_with("Portable Computing Language");
   facts.type = number_of<cl_device_type>(device, CL_DEVICE_TYPE);
   facts.compute_units = number_of<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
+  facts.machine.compute_units = facts.compute_units;
   facts.clock_hz =
       std::uint64_t{1'000'000} * number_of<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY);
   facts.memory_bytes = number_of<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
@@ -81,6 +82,13 @@ DeviceFacts no_device(const std::string& why) {
   return facts;
 }
 
+/// Drivers that run on the CPU are often installed beside that of a graphics card, and may come
+/// first; whoever names no device means the card.
+int rank_of(cl_device_type type) {
+  if ((type & CL_DEVICE_TYPE_GPU) != 0) return 0;
+  return (type & CL_DEVICE_TYPE_CPU) != 0 ? 2 : 1;
+}
+
 std::vector<DeviceFacts> find_devices() {
   std::array<cl_platform_id, 16> platforms{};
   cl_uint platform_count = 0;
@@ -90,7 +98,12 @@ std::vector<DeviceFacts> find_devices() {
         no_device("no OpenCL driver is installed; install that of the device, or pocl-opencl-icd "
                   "for the CPU")};
   }
-  std::vector<DeviceFacts> result;
+  struct Found {
+    cl_platform_id platform;
+    cl_device_id device;
+    int rank;
+  };
+  std::vector<Found> found;
   platform_count = std::min<cl_uint>(platform_count, platforms.size());
   for (cl_uint p = 0; p < platform_count; ++p) {
     std::array<cl_device_id, 32> devices{};
@@ -100,8 +113,14 @@ std::vector<DeviceFacts> find_devices() {
       continue;
     }
     for (cl_uint d = 0; d < std::min<cl_uint>(count, devices.size()); ++d) {
-      result.push_back(facts_of(platforms[p], devices[d], result.size()));
+      const auto type = number_of<cl_device_type>(devices[d], CL_DEVICE_TYPE);
+      found.push_back({platforms[p], devices[d], rank_of(type)});
     }
+  }
+  std::ranges::stable_sort(found, {}, &Found::rank);
+  std::vector<DeviceFacts> result;
+  for (const Found& each : found) {
+    result.push_back(facts_of(each.platform, each.device, result.size()));
   }
   if (result.empty()) result.push_back(no_device("the installed OpenCL drivers have no device"));
   return result;

@@ -327,7 +327,7 @@ void Emitter::local_array(const std::string& type, const std::string& name,
   if (local_bytes_ > model_.machine().local_bytes) {
     throw CannotFuse{"it needs more local memory than the device has"};
   }
-  line(text + ";");
+  line(text + " __attribute__((aligned(16)));");
 }
 
 std::string Emitter::pointer(TensorId tensor, bool is_written, std::int32_t output) {

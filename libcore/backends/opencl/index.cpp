@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions are texts: numbers are folded here, the rest is left to the driver's compiler.
-// O(rank).
+// Expressions are texts: numbers are folded here, and an index that was taken apart and is put
+// together again, which compilers do not see through; the rest is left to the driver's compiler.
+// O(rank^3) at most.
 #include "index.hpp"
 
 #include <algorithm>
@@ -56,12 +57,47 @@ std::string modulo(const std::string& a, std::int64_t divisor) {
   return "(" + a + " % " + std::to_string(divisor) + ")";
 }
 
+namespace {
+
+/// The dividend of a remainder that modulo() wrote; empty if it is none.
+std::string dividend_of(const std::string& text, std::int64_t divisor) {
+  const std::string end = " % " + std::to_string(divisor) + ")";
+  if (!text.starts_with("(") || !text.ends_with(end)) return {};
+  return text.substr(1, text.size() - 1 - end.size());
+}
+
+/// Indices that index_of_place() made of one place are that place again.
+struct Joined {
+  std::size_t first;  ///< dimension
+  std::string place;
+};
+
+Joined joined_dimensions(const Index& index, const Shape& shape, std::size_t last) {
+  const std::string place = dividend_of(index[last], shape[last]);
+  if (place.empty()) return {last, index[last]};
+  for (std::size_t first = 0; first < last; ++first) {
+    const auto from = static_cast<std::ptrdiff_t>(first);
+    const auto to = static_cast<std::ptrdiff_t>(last) + 1;
+    const Shape part(shape.begin() + from, shape.begin() + to);
+    if (std::equal(index.begin() + from, index.begin() + to, index_of_place(place, part).begin())) {
+      return {first, place};
+    }
+  }
+  return {last, index[last]};
+}
+
+}  // namespace
+
 std::string linear_place(const Index& index, const Shape& shape) {
   std::string place = "0";
   std::int64_t stride = 1;
   for (std::size_t d = shape.size(); d-- > 0;) {
-    place = plus(times(index[d], stride), place);
-    stride *= std::max<std::int64_t>(shape[d], 1);
+    const Joined joined = joined_dimensions(index, shape, d);
+    place = plus(times(joined.place, stride), place);
+    for (;; --d) {
+      stride *= std::max<std::int64_t>(shape[d], 1);
+      if (d == joined.first) break;
+    }
   }
   return place;
 }

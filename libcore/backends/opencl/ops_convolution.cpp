@@ -2,6 +2,7 @@
 // Convolutions as products of their weights with places that are computed, not stored (implicit
 // GEMM), and small ones, such as depthwise, as a loop for each element.
 #include <algorithm>
+#include <memory>
 
 #include "npu/ops/op_name.hpp"
 #include "npu/support/checked.hpp"
@@ -199,19 +200,27 @@ ProductSpec convolution_product(Emitter& emitter, const BoundNode& node) {
     const Index tap = index_of_place(k, taps);
     return weight_element(emitter, conv, b, m, tap[0], Index(tap.begin() + 1, tap.end()));
   };
-  spec.right = [=, &emitter](const std::string& b, const std::string& k, const std::string& n) {
-    const Index tap = emitter.define_index(index_of_place(k, taps));
-    const Index at = emitter.define_index(index_of_place(n, places));
+  const auto parts = std::make_shared<ProductSpec::Parts>();
+  parts->of_summand = [=](const std::string& k) { return index_of_place(k, taps); };
+  parts->of_column = [=](const std::string& n) { return index_of_place(n, places); };
+  parts->right = [=, &emitter](const std::string& b, const Index& tap, const Index& at) {
     const std::string channel = plus(times(b, conv.in_channels), tap[0]);
     return met_element(emitter, conv, at[0], channel, Index(at.begin() + 1, at.end()),
                        Index(tap.begin() + 1, tap.end()));
   };
-  spec.place = [=](const std::string& b, const std::string& m, const std::string& n) {
-    const Index at = index_of_place(n, places);
+  parts->place = [=](const std::string& b, const std::string& m, const Index& at) {
     Index index{at[0], plus(times(b, conv.out_channels), m)};
     index.insert(index.end(), at.begin() + 1, at.end());
     return index;
   };
+  spec.right = [=, &emitter](const std::string& b, const std::string& k, const std::string& n) {
+    const Index tap = emitter.define_index(parts->of_summand(k));
+    return parts->right(b, tap, emitter.define_index(parts->of_column(n)));
+  };
+  spec.place = [=](const std::string& b, const std::string& m, const std::string& n) {
+    return parts->place(b, m, parts->of_column(n));
+  };
+  spec.parts = parts;
   if (conv.bias) {
     spec.finish = [=, &emitter](const std::string& sum, const Index& index) {
       return "(" + sum + " + " + emitter.element_as(*conv.bias, {index[1]}, spec.dtype) + ")";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "emitter.hpp"
@@ -25,6 +26,16 @@ struct ProductSpec {
   bool right_is_transposed = false;  ///< neighbours in k, not in n, do
   /// Where the result's element lies.
   std::function<Index(const std::string& b, const std::string& m, const std::string& n)> place;
+  /// The same for operands whose places follow from parts of a summand and of a column, as those of
+  /// a convolution do: kernels compute the parts once for many elements. Null where they do not.
+  struct Parts {
+    std::function<Index(const std::string& k)> of_summand;  ///< "0" where a part is none
+    std::function<Index(const std::string& n)> of_column;
+    std::function<std::string(const std::string& b, const Index& summand, const Index& column)>
+        right;
+    std::function<Index(const std::string& b, const std::string& m, const Index& column)> place;
+  };
+  std::shared_ptr<const Parts> parts;
   /// What becomes of a sum at a place: a bias, a factor. Null: nothing.
   std::function<std::string(const std::string& sum, const Index& index)> finish;
 };

@@ -141,6 +141,10 @@ void fill_profile(const Plan& plan, const std::vector<ClEvent>& events, npu4_pro
     if (span.end > profile.whole.end) profile.whole.end = span.end;
     if (profile.node_count == 0 || plan.launches[i].nodes.empty()) continue;
     npu4_span& node = profile.nodes[plan.launches[i].nodes.front()];
+    // Placed where its first launch begins; what lies between its launches is not its time.
+    if (node.flags == NPU4_SPAN_DURATION && span.flags != 0) {
+      node = {span.begin, span.begin, span.flags};
+    }
     node.end += span.end - span.begin;
   }
 }

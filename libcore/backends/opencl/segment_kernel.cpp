@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, means, maxima and softmax-weighted sums over the edges of rows, which lie together (CSR): a
 // work item has an element of a row and goes over the row's edges in their order, so that results
-// are the same each time and no message is in memory. Ops behind it are applied before it stores.
-// O(edges * elements of a row) over the items; a softmax goes over the edges twice.
+// are the same each time and no message is in memory. On a GPU an item asks for several edges
+// before it adds the first, since rows of many edges would wait for memory once an edge otherwise.
+// Ops behind it are applied before it stores. O(edges * elements of a row) over the items; a
+// softmax goes over the edges twice.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -103,15 +105,13 @@ class SegmentWriter {
     end_ = bound_at(plus(at_[0], 1));
     if (s_.form == SegmentForm::kSoftmax) {
       emitter_.line(type_ + " most = " + lowest(dtype_) + ", total = 0;");
-      over_edges([&] {
-        const std::string score = emitter_.define(dtype_, weight());
-        emitter_.line("most = " + score + " > most || " + score + " != " + score + " ? " + score +
-                      " : most;");
+      over_edges(false, true, [&] {
+        emitter_.line("most = factor > most || factor != factor ? factor : most;");
       });
     }
     emitter_.line(type_ + " sum = " +
                   (s_.form == SegmentForm::kLargest ? lowest(dtype_) : literal(0.0, dtype_)) + ";");
-    over_edges([&] { add_edge(); });
+    over_edges(true, s_.weights.has_value(), [&] { add_edge(); });
     // A row without edges is 0.
     if (s_.form == SegmentForm::kMean) {
       emitter_.line("sum /= max(" + end_ + " - " + begin_ + ", (" + index + ")1);");
@@ -138,10 +138,39 @@ class SegmentWriter {
     return emitter_.place_within(node_, emitter_.element(s_.offsets, {row}), s_.edges + 1);
   }
 
+  /// Runs `body` for each edge in order, with its element as `value` and its weight as `factor`.
   template <typename Body>
-  void over_edges(const Body& body) {
-    emitter_.open("for (" + emitter_.index_type() + " e = " + begin_ + "; e < " + end_ + "; ++e)");
-    body();
+  void over_edges(bool has_values, bool has_factors, const Body& body) {
+    const std::string& index = emitter_.index_type();
+    const std::string together = emitter_.model().machine().is_cpu ? "1" : "8";
+    const auto of_each = [&](const auto& what) {
+      emitter_.line("#pragma unroll");
+      emitter_.open("for (int u = 0; u < " + together + "; ++u)");
+      emitter_.line("const " + index + " e = first + u;");
+      emitter_.open("if (e < " + end_ + ")");
+      what();
+      emitter_.close();
+      emitter_.close();
+    };
+    emitter_.open("for (" + index + " first = " + begin_ + "; first < " + end_ +
+                  "; first += " + together + ")");
+    const bool has_places = has_values && s_.places.has_value();
+    // Checks of places may store, so that no load behind one could go ahead of it.
+    if (has_places) {
+      emitter_.line(index + " places[" + together + "];");
+      of_each([&] { emitter_.line("places[u] = " + place_of_edge() + ";"); });
+    }
+    if (has_values) emitter_.line(type_ + " values[" + together + "];");
+    if (has_factors) emitter_.line(type_ + " factors[" + together + "];");
+    of_each([&] {
+      if (has_values) emitter_.line("values[u] = " + row_element() + ";");
+      if (has_factors) emitter_.line("factors[u] = " + weight() + ";");
+    });
+    of_each([&] {
+      if (has_values) emitter_.line("const " + type_ + " value = values[u];");
+      if (has_factors) emitter_.line("const " + type_ + " factor = factors[u];");
+      body();
+    });
     emitter_.close();
   }
 
@@ -152,24 +181,31 @@ class SegmentWriter {
     return emitter_.element_as(*s_.weights, place, dtype_);
   }
 
-  void add_edge() {
+  std::string place_of_edge() {
+    return emitter_.place_within(node_, emitter_.element(*s_.places, {"e"}),
+                                 emitter_.shape(s_.rows)[0]);
+  }
+
+  std::string row_element() {
     Index from = at_;
-    from[0] = s_.places ? emitter_.place_within(node_, emitter_.element(*s_.places, {"e"}),
-                                                emitter_.shape(s_.rows)[0])
-                        : "e";
-    std::string value = emitter_.element(s_.rows, from);
+    from[0] = s_.places ? emitter_.define(emitter_.index_type(), "places[u]") : "e";
+    return emitter_.element(s_.rows, from);
+  }
+
+  void add_edge() {
     if (s_.form == SegmentForm::kSoftmax) {
-      const std::string share = emitter_.define(dtype_, "exp(" + weight() + " - most)");
+      const std::string share = emitter_.define(dtype_, "exp(factor - most)");
       emitter_.line("total += " + share + ";");
-      emitter_.line("sum += " + share + " * " + value + ";");
+      emitter_.line("sum += " + share + " * value;");
       return;
     }
-    if (s_.weights) value = emitter_.define(dtype_, weight() + " * " + value);
+    const std::string message =
+        s_.weights ? emitter_.define(dtype_, "factor * value") : std::string("value");
     if (s_.form == SegmentForm::kLargest) {
-      emitter_.line("if (" + value + " > sum || " + value + " != " + value + ") sum = " + value +
-                    ";");
+      emitter_.line("if (" + message + " > sum || " + message + " != " + message +
+                    ") sum = " + message + ";");
     } else {
-      emitter_.line("sum += " + value + ";");
+      emitter_.line("sum += " + message + ";");
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Long because it is the whole interface, with its rules.
-/* The C interface between npu-tools and a device backend, version 4, provisional: until it is
-   called final, it may change with any release.
+/* The C interface between npu-tools and a device backend, version 4, which is final: what is here
+   stays as it is. What comes later is appended, sized and named as a feature (rules 2 to 5).
 
    A backend is a shared object npu_backend_NAME.so that exports one function, npu_backend_entry4.
    It is the only thing a vendor has to provide; no C++ type and no exception crosses. Version 3 is
@@ -805,7 +805,8 @@ typedef struct npu4_backend {
 
   /* Optional. What time it is on the device's clock, on which spans with NPU4_SPAN_PLACED lie. The
      host asks before and after a run whose times it wants, and takes the clock to be even between.
-     Without it, spans that are placed are durations to the host. */
+     Without it, or where it is NPU4_UNSUPPORTED, since the driver tells no time, spans that are
+     placed are durations to the host. */
   npu4_status (*clock_sample)(npu4_device* device, npu4_clock_sample* sample, npu4_error* error);
 } npu4_backend;
 

@@ -14,7 +14,7 @@ const std::vector<Case>& all_cases() {
       {6, "values of ops", "", check_ops},
       {7, "refusals", "", check_refusals},
       {8, "malformed sub-IRs", "", check_malformed_sub_irs},
-      {9, "compile twice", "", check_same_blob},
+      {9, "compile twice", "", check_same_blob, "the same arguments compile to other bytes"},
       {10, "damaged blobs", "", check_damaged_blobs},
       {11, "outputs and inputs", "", check_outputs},
       {12, "repeated runs", "", check_repeated_runs},
@@ -35,7 +35,7 @@ const std::vector<Case>& all_cases() {
       {27, "aliases", "alias", check_aliases},
       {28, "shared scratch", "scratch", check_scratch},
       {29, "profile", "", check_profile},
-      {30, "capability query", "check", check_query},
+      {30, "capability query", "check", check_query, "check gives another answer"},
       {31, "compile without the device", "offline", check_offline},
       {32, "device lost", "test.lose", check_lost_device},
       {33, "blob report and check", "", check_blob_questions},
@@ -43,7 +43,8 @@ const std::vector<Case>& all_cases() {
       {35, "cancel and deadline of a run", "", check_run_cancel},
       {36, "intermediate results", "taps", check_taps},
       {37, "layouts", "layouts", check_layouts},
-      {38, "clock", "", check_clock}};
+      {38, "clock", "", check_clock},
+      {39, "estimates", "check", check_costs}};
   return cases;
 }
 

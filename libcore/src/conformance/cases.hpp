@@ -9,12 +9,14 @@
 namespace npu::conformance {
 
 /// A case of npu-backend(3). `feature` is what the backend has to list for it, empty for the cases
-/// that are for every backend.
+/// that are for every backend. What a case has noted (Findings::note) has to be the same in another
+/// process; `if_other` says what is wrong otherwise.
 struct Case {
   int number = 0;
   std::string_view title;
   std::string_view feature;
   void (*check)(const Harness&) = nullptr;
+  std::string_view if_other = {};
 };
 const std::vector<Case>& all_cases();
 
@@ -67,5 +69,6 @@ void check_shared_memory(const Harness& harness);
 // Questions about nodes.
 void check_query(const Harness& harness);
 void check_layouts(const Harness& harness);
+void check_costs(const Harness& harness);
 
 }  // namespace npu::conformance

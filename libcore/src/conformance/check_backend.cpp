@@ -68,6 +68,7 @@ CaseOutcome run_here(const Case& entry, const Library& library,
   }
   outcome.checks = found.checks();
   outcome.findings = found.texts();
+  outcome.digest = found.digest();
   return outcome;
 }
 
@@ -103,7 +104,9 @@ BackendCheck check_here(const CheckBackendOptions& options) {
 
 // What the end of a child without a document says.
 std::string end_text(const ChildResult& child, std::chrono::seconds limit) {
-  if (child.is_overdue) return "does not end within " + std::to_string(limit.count()) + " s";
+  if (child.is_overdue) {
+    return "makes no progress for " + std::to_string(limit.count()) + " s, or ends in none";
+  }
   if (child.signal != 0) {
     return "ends with signal " + std::to_string(child.signal) + " (" + ::strsignal(child.signal) +
            ")";
@@ -152,6 +155,26 @@ void add_child(const Case& entry, const ChildResult& child, std::chrono::seconds
   check.cases.push_back(std::move(outcome));
 }
 
+/// Runs the case once more, in a process of its own, with as few repetitions as show it.
+void compare_elsewhere(const Case& entry, std::vector<std::string> arguments, bool is_quick,
+                       std::chrono::seconds limit, CaseOutcome& outcome) {
+  const std::string before = std::exchange(outcome.digest, {});
+  if (before.empty()) return;
+  if (!is_quick) arguments.emplace_back("--quick");
+  const ChildResult child = run_self(arguments, limit);
+  const std::optional<BackendCheck> read = read_child(child);
+  ++outcome.checks;
+  std::string fault;
+  if (!read || read->cases.size() != 1) {
+    fault = end_text(child, limit);
+  } else if (read->cases.front().digest != before) {
+    fault = entry.if_other;
+  }
+  if (fault.empty()) return;
+  outcome.result = CaseResult::kFail;
+  outcome.findings.push_back("in another process: " + fault);
+}
+
 }  // namespace
 }  // namespace conformance
 
@@ -180,6 +203,8 @@ BackendCheck check_backend(const CheckBackendOptions& options,
     arguments.insert(arguments.end(), {"--case", std::to_string(entry.number)});
     const auto child = conformance::run_self(arguments, options.limit);
     conformance::add_child(entry, child, options.limit, check);
+    conformance::compare_elsewhere(entry, arguments, options.quick, options.limit,
+                                   check.cases.back());
   }
   for (const int number : options.cases) conformance::find_case(number);
   return check;

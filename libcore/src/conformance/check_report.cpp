@@ -44,6 +44,7 @@ Json outcome_json(const CaseOutcome& outcome) {
                {"checks", outcome.checks}};
   if (!outcome.findings.empty()) json["findings"] = outcome.findings;
   if (!outcome.reason.empty()) json["reason"] = outcome.reason;
+  if (!outcome.digest.empty()) json["digest"] = outcome.digest;
   return json;
 }
 
@@ -102,6 +103,9 @@ BackendCheck read_backend_check(const Json& json) {
     }
     if (const Json* reason = find_member(entry, "reason")) {
       outcome.reason = reason->get<std::string>();
+    }
+    if (const Json* digest = find_member(entry, "digest")) {
+      outcome.digest = digest->get<std::string>();
     }
     check.cases.push_back(std::move(outcome));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts a child with posix_spawn, which is safe whatever threads and drivers this process has, and
-// reads both of its streams at once, so that neither can fill up while the other is waited for.
+// reads both of its streams at once, so that neither can fill up while the other is waited for. On
+// a third one the child says that it goes on.
 #include "conformance/child_process.hpp"
 
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "conformance/heartbeat.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "support/descriptor.hpp"
@@ -25,6 +27,8 @@ namespace npu::conformance {
 namespace {
 
 constexpr std::size_t kMostOutput = std::size_t{16} << 20;
+constexpr int kBeatDescriptor = 3;  // in the child
+constexpr int kMostLimits = 20;     // however much progress there is
 
 struct Pipe {
   Descriptor read_end;
@@ -39,21 +43,27 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-pid_t spawn_self(const std::vector<std::string>& arguments, const Pipe& out, const Pipe& err) {
+pid_t spawn_self(const std::vector<std::string>& arguments, const Pipe& out, const Pipe& err,
+                 const Pipe& beats) {
   std::string program = "/proc/self/exe";
   std::vector<char*> argv;
   std::vector<std::string> copies = arguments;
   argv.push_back(program.data());
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  std::string variable = std::string(kBeatVariable) + "=" + std::to_string(kBeatDescriptor);
+  std::vector<char*> variables{variable.data()};
+  for (char** each = environ; *each != nullptr; ++each) variables.push_back(*each);
+  variables.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, out.write_end.get(), STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, err.write_end.get(), STDERR_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, beats.write_end.get(), kBeatDescriptor);
   pid_t child = 0;
   const int failure =
-      ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
+      ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), variables.data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) {
     throw Error(ErrorCode::kIo,
@@ -72,22 +82,35 @@ bool read_some(int descriptor, std::string& text) {
   return size > 0;
 }
 
-// Until both streams end, or the time is over.
-void read_streams(Pipe& out, Pipe& err, Clock::time_point end, ChildResult& result) {
+// Until both streams end, or the child has said nothing for as long as the limit.
+void read_streams(Pipe& out, Pipe& err, Pipe& beats, std::chrono::seconds limit,
+                  ChildResult& result) {
+  const auto last = Clock::now() + kMostLimits * limit;
+  auto end = Clock::now() + limit;
   while (out.read_end.get() >= 0 || err.read_end.get() >= 0) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::min(end, last) - Clock::now());
     if (left.count() <= 0) {
       result.is_overdue = true;
       return;
     }
-    std::array<pollfd, 2> wanted{
-        {{out.read_end.get(), POLLIN, 0}, {err.read_end.get(), POLLIN, 0}}};
+    std::array<pollfd, 3> wanted{{{out.read_end.get(), POLLIN, 0},
+                                  {err.read_end.get(), POLLIN, 0},
+                                  {beats.read_end.get(), POLLIN, 0}}};
     if (::poll(wanted.data(), wanted.size(), static_cast<int>(left.count())) <= 0) continue;
     if (wanted[0].revents != 0 && !read_some(out.read_end.get(), result.output)) {
       out.read_end = Descriptor();
     }
     if (wanted[1].revents != 0 && !read_some(err.read_end.get(), result.errors)) {
       err.read_end = Descriptor();
+    }
+    std::string ignored;
+    if (wanted[2].revents != 0) {
+      if (read_some(beats.read_end.get(), ignored)) {
+        end = Clock::now() + limit;
+      } else {
+        beats.read_end = Descriptor();
+      }
     }
   }
 }
@@ -97,11 +120,15 @@ void read_streams(Pipe& out, Pipe& err, Clock::time_point end, ChildResult& resu
 ChildResult run_self(const std::vector<std::string>& arguments, std::chrono::seconds limit) {
   Pipe out = make_pipe();
   Pipe err = make_pipe();
-  const pid_t child = spawn_self(arguments, out, err);
+  Pipe beats = make_pipe();
+  // A child whose beats nobody reads in time goes on.
+  ::fcntl(beats.write_end.get(), F_SETFL, O_NONBLOCK);
+  const pid_t child = spawn_self(arguments, out, err, beats);
   out.write_end = Descriptor();
   err.write_end = Descriptor();
+  beats.write_end = Descriptor();
   ChildResult result;
-  read_streams(out, err, Clock::now() + limit, result);
+  read_streams(out, err, beats, limit, result);
   if (result.is_overdue) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

@@ -3,9 +3,13 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "conformance/heartbeat.hpp"
+#include "support/digest.hpp"
 
 namespace npu::conformance {
 
@@ -24,6 +28,7 @@ class Findings {
   /// Adds `text` if the check does not hold. Says whether it holds.
   bool expect(bool holds, const std::string& text) {
     ++checks_;
+    beat();
     if (!holds && texts_.size() < kMost) texts_.push_back(text);
     return holds;
   }
@@ -32,6 +37,14 @@ class Findings {
     if (!expect(holds, text)) throw CaseStopped();
   }
 
+  /// What has to be the same when the case is run in another process, --quick or not.
+  void note(const std::string& bytes) {
+    if (!noted_) noted_.emplace();
+    noted_->add(bytes);
+  }
+  /// Of all that was noted; empty if nothing was.
+  std::string digest() const { return noted_ ? noted_->hex() : std::string(); }
+
   std::int64_t checks() const noexcept { return checks_; }
   const std::vector<std::string>& texts() const noexcept { return texts_; }
 
@@ -39,6 +52,7 @@ class Findings {
   static constexpr std::size_t kMost = 20;
   std::int64_t checks_ = 0;
   std::vector<std::string> texts_;
+  std::optional<Digest> noted_;
 };
 
 }  // namespace npu::conformance

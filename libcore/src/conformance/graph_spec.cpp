@@ -85,6 +85,27 @@ GraphSpec one_node(const std::string& op, const std::vector<TensorSpec>& operand
   return graph;
 }
 
+GraphSpec side_by_side(const std::vector<GraphSpec>& graphs) {
+  GraphSpec all;
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    const std::string prefix = "g" + std::to_string(g) + "_";
+    for (TensorSpec input : graphs[g].inputs) {
+      input.name = prefix + input.name;
+      all.inputs.push_back(std::move(input));
+    }
+    for (const WeightSpec& weight : graphs[g].weights) {
+      all.weights.push_back({prefix + weight.name, weight.tensor});
+    }
+    for (NodeSpec node : graphs[g].nodes) {
+      node.name = node.result.name = prefix + node.name;
+      for (std::string& operand : node.operands) operand = prefix + operand;
+      all.nodes.push_back(std::move(node));
+    }
+    for (const std::string& output : graphs[g].outputs) all.outputs.push_back(prefix + output);
+  }
+  return all;
+}
+
 std::vector<GraphSpec> sample_graphs(DType dtype) {
   const TensorSpec x{"x", dtype, {3, 5}};
   const TensorSpec y{"y", dtype, {3, 5}};

@@ -46,6 +46,9 @@ std::string sub_ir_text(const GraphSpec& graph);
 GraphSpec one_node(const std::string& op, const std::vector<TensorSpec>& operands,
                    const TensorSpec& result, Json attrs = Json::object());
 
+/// All of them in one graph, with names that begin with their numbers.
+GraphSpec side_by_side(const std::vector<GraphSpec>& graphs);
+
 /// Small graphs of common ops, of which most backends compile one.
 std::vector<GraphSpec> sample_graphs(DType dtype);
 

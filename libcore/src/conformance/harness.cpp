@@ -271,6 +271,8 @@ Compiled Harness::compile_text(npu4_device* device, const std::string& sub_ir,
   args.options = options;
   args.ir_version = ir_version;
   args.blob = &writer;
+  // A driver that compiles for long shows that it does.
+  if (library.has_feature("cancel")) args.progress = beat_of_compile;
   if (change) change(args);
   result.status = api.compile(device, &args, &result.error);
   check_error(result.status, result.error, "compile");

@@ -143,51 +143,105 @@ struct Source {
   Random random;
 };
 
-std::vector<Source> sources_of(const Harness& harness) {
-  std::vector<Source> sources;
+/// In groups, each of which has every op once, in a dtype that differs from group to group: so the
+/// first one has every op and, as far as there are as many ops, every dtype.
+std::vector<std::vector<Source>> sources_of(const Harness& harness) {
+  const std::vector<DType>& dtypes = harness.facts().dtypes;
+  std::vector<std::vector<Source>> groups(dtypes.size());
+  std::uint64_t number = 0;
+  std::size_t row = 0;
   for (const OpDefinition& op : op_definitions()) {
-    for (const DType dtype : harness.facts().dtypes) {
+    std::size_t column = row++;
+    for (const DType dtype : dtypes) {
+      std::vector<Source>& group = groups[column++ % groups.size()];
       if (!is_drawn(op, dtype)) continue;
-      const std::uint64_t number = sources.size() + 1;
-      sources.push_back({&op, dtype, Random(1000 * number + static_cast<std::uint64_t>(dtype))});
+      ++number;
+      group.push_back({&op, dtype, Random(1000 * number + static_cast<std::uint64_t>(dtype))});
     }
   }
-  return sources;
+  std::erase_if(groups, [](const std::vector<Source>& group) { return group.empty(); });
+  return groups;
+}
+
+/// Draws from sources and checks what comes of it.
+class OpChecker {
+ public:
+  explicit OpChecker(const Harness& harness) : harness_(harness) {}
+
+  void draw(Source& source) {
+    questions_.push_back({source.op->draw(source.random), source.dtype});
+  }
+  std::size_t drawn() const { return questions_.size(); }
+  void check(std::uint64_t seed) {
+    taken_ += check_nodes(harness_, questions_, seed, computed_);
+    questions_.clear();
+  }
+  std::size_t taken() const { return taken_; }
+  bool has_computed(DType dtype) const { return computed_.contains(dtype); }
+
+ private:
+  const Harness& harness_;
+  std::vector<Question> questions_;
+  std::set<DType> computed_;
+  std::size_t taken_ = 0;
+};
+
+/// A dtype that is listed for arithmetic has some op, which may not have been drawn yet.
+void check_promised_dtypes(const Harness& harness, std::vector<std::vector<Source>>& groups,
+                           OpChecker& checker) {
+  for (const DType dtype : harness.facts().arithmetic) {
+    bool is_drawn_at_all = false;
+    for (std::vector<Source>& group : groups) {
+      for (Source& source : group) {
+        if (source.dtype != dtype) continue;
+        is_drawn_at_all = true;
+        if (checker.has_computed(dtype)) continue;
+        checker.draw(source);
+        checker.check(0);
+      }
+    }
+    harness.found.expect(!is_drawn_at_all || checker.has_computed(dtype),
+                         "the device lists " + std::string(dtype_name(dtype)) +
+                             " for arithmetic, but not one node of common ops compiles in it");
+  }
 }
 
 }  // namespace
 
-// Each round draws every op in every dtype once, and the first one is always made. A driver that
-// takes a second to compile a kernel gets no more of them than fit into the time, unless their
-// number is given.
+// Each round draws every op in every dtype once. The first group is always made. A driver that
+// takes a second to compile a kernel gets no more than fit into the time, unless their number is
+// given; one that is quick gets what is left of a round at once, since sub-IRs of many nodes are
+// what models are.
 void check_ops(const Harness& harness) {
+  using Time = std::chrono::steady_clock;
   const std::uint64_t rounds = harness.quick ? 3 : 12;
   const std::chrono::seconds most(harness.quick ? 5 : 15);
-  const auto begin = std::chrono::steady_clock::now();
-  std::vector<Source> sources = sources_of(harness);
-  std::uint64_t left = harness.random_nodes > 0 ? harness.random_nodes : rounds * sources.size();
-  std::size_t taken = 0;
-  std::set<DType> computed;
-  for (std::uint64_t round = 0; left > 0; ++round) {
-    std::vector<Question> questions;
-    for (Source& source : sources) {
-      if (questions.size() == left) break;
-      questions.push_back({source.op->draw(source.random), source.dtype});
+  const auto begin = Time::now();
+  const auto is_over = [&](int share) {
+    return harness.random_nodes == 0 && share * (Time::now() - begin) > most;
+  };
+  std::vector<std::vector<Source>> groups = sources_of(harness);
+  std::uint64_t all = 0;
+  for (const auto& group : groups) all += group.size();
+  std::uint64_t left = harness.random_nodes > 0 ? harness.random_nodes : rounds * all;
+  OpChecker checker(harness);
+  for (std::uint64_t round = 0; left > 0 && all > 0 && !is_over(1); ++round) {
+    for (std::size_t g = 0; g < groups.size() && left > 0; ++g) {
+      if (round + g > 0 && is_over(1)) break;
+      for (Source& source : groups[g]) {
+        if (left == 0) break;
+        checker.draw(source);
+        --left;
+      }
+      constexpr int kQuickShare = 20;
+      const bool is_last = g + 1 == groups.size() || left == 0;
+      const bool is_first = round == 0 && g == 0;
+      if (is_first || is_last || is_over(kQuickShare)) checker.check(round);
     }
-    left -= questions.size();
-    taken += check_nodes(harness, questions, round, computed);
-    const bool is_late = std::chrono::steady_clock::now() - begin > most;
-    if (questions.empty() || (is_late && harness.random_nodes == 0)) break;
+    if (checker.drawn() > 0) checker.check(round);
   }
-  harness.found.expect(taken > 0, "not one node of common ops compiles");
-  for (const Source& source : sources) {
-    const auto& promised = harness.facts().arithmetic;
-    const bool is_listed =
-        std::find(promised.begin(), promised.end(), source.dtype) != promised.end();
-    harness.found.expect(!is_listed || !computed.insert(source.dtype).second,
-                         "the device lists " + std::string(dtype_name(source.dtype)) +
-                             " for arithmetic, but not one node of common ops compiles in it");
-  }
+  harness.found.expect(checker.taken() > 0, "not one node of common ops compiles");
+  check_promised_dtypes(harness, groups, checker);
 }
 
 }  // namespace npu::conformance

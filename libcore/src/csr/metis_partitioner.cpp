@@ -119,6 +119,10 @@ std::vector<std::int32_t> run_metis(const MetisGraph& metis, const MetisOptions&
     limits.push_back(static_cast<real_t>(
         options.max_imbalance[std::min(index_of(c), options.max_imbalance.size() - 1)]));
   }
+  std::vector<real_t> shares;
+  for (const double share : options.target_shares) {
+    shares.insert(shares.end(), index_of(metis.ncon), static_cast<real_t>(share));
+  }
   idx_t nvtxs = metis.nvtxs;
   idx_t ncon = metis.ncon;
   idx_t nparts = options.part_count;
@@ -131,8 +135,9 @@ std::vector<std::int32_t> run_metis(const MetisGraph& metis, const MetisOptions&
   // The volume objective ignores edge weights.
   const int status =
       METIS_PartGraphKway(&nvtxs, &ncon, data(metis.xadj), metis.adjncy, data(metis.vwgt), nullptr,
-                          minimize_volume ? nullptr : data(metis.adjwgt), &nparts, nullptr,
-                          limits.data(), settings.data(), &objective, part.data());
+                          minimize_volume ? nullptr : data(metis.adjwgt), &nparts,
+                          shares.empty() ? nullptr : shares.data(), limits.data(), settings.data(),
+                          &objective, part.data());
   if (status == METIS_ERROR_MEMORY) {
     throw Error(ErrorCode::kInfeasible, "METIS ran out of memory");
   }

@@ -341,7 +341,9 @@ std::optional<ClockSample> DeviceInstance::clock() const {
   if (backend_->api().clock_sample == nullptr) return std::nullopt;
   npu4_clock_sample sample = sized<npu4_clock_sample>();
   npu4_error error = empty_error();
-  check_status(backend_->api().clock_sample(device_, &sample, &error), error, *backend_);
+  const npu4_status status = backend_->api().clock_sample(device_, &sample, &error);
+  if (status == NPU4_UNSUPPORTED) return std::nullopt;
+  check_status(status, error, *backend_);
   return ClockSample{sample.device_ns, sample.host_ns, sample.uncertainty_ns};
 }
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <filesystem>
 
+#include "device/library_folders.hpp"
 #include "frontend/weight_map.hpp"
 #include "npu/frontend/frontend.hpp"
 #include "npu/ir/json_reader.hpp"
@@ -42,6 +43,13 @@ T element_of(const T* first, std::uint64_t stride, std::uint64_t index) {
   std::memcpy(&element, reinterpret_cast<const std::byte*>(first) + stride * index,
               std::min<std::uint64_t>(stride, sizeof element));
   return element;
+}
+
+bool is_binary(std::string_view bytes) {
+  constexpr std::size_t kLooked = 256;
+  return std::ranges::any_of(bytes.substr(0, kLooked), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\r' && c != '\n';
+  });
 }
 
 /// The files that an import reads; file 0 is the model.
@@ -279,6 +287,13 @@ std::optional<Graph> import_model(const std::string& path, std::string_view byte
              std::to_string(graph.nodes().size()) + " nodes";
     });
     return graph;
+  }
+  if (Frontend::all().empty() && is_binary(bytes)) {
+    throw Error(ErrorCode::kUnsupported,
+                "is no JSON document, and no frontend that reads other formats is installed; "
+                "expected one such as npu_frontend_onnx.so in " +
+                    install_folder("frontends"),
+                {.file = path.empty() ? "<stdin>" : path});
   }
   return std::nullopt;
 }

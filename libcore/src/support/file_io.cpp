@@ -133,6 +133,11 @@ void MappedFile::map(int descriptor, bool is_regular, std::size_t size) {
   }
   if (size == 0) return;
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (address == MAP_FAILED && errno == ENOMEM) {
+    throw Error(ErrorCode::kInfeasible,
+                "out of memory for a mapping of " + std::to_string(size) + " bytes",
+                {.file = path_});
+  }
   if (address == MAP_FAILED) fail_io(path_, "cannot map", errno);
   size_ = size;
   data_ = static_cast<const std::byte*>(address);

@@ -4,9 +4,9 @@
    that works beside the host needs in addition. Its two devices are threads: each queue has one,
    which does the queue's work in order. The host never sees their memory.
 
-   Three files beside this one have what else is optional: skeleton_entries.h several programs of
+   Four files beside this one have what else is optional: skeleton_entries.h several programs of
    one model, states and scratch memory, skeleton_layouts.h values that lie as the device likes,
-   skeleton_sharing.h memory and events of other drivers.
+   skeleton_sharing.h memory and events of other drivers, skeleton_memory.h how much is in use.
 
    Options of device_open, for tests of hosts:
 
@@ -58,6 +58,8 @@ typedef struct queue_device {
   pthread_cond_t cancelled;
   int64_t runs;
   uint32_t queues;
+  uint64_t in_use; /* bytes of its memory */
+  uint64_t peak;
 } queue_device;
 
 /* Where the completion of an event is told to whoever has imported it. */
@@ -891,6 +893,7 @@ static npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination,
 }
 
 #include "skeleton_sharing.h"
+#include "skeleton_memory.h"
 
 /* ---- The table ---- */
 
@@ -931,13 +934,15 @@ QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
   backend.blob_check = entries_check;
   backend.blob_report = entries_report;
   backend.blob_memory = entries_memory;
-  backend.model_load = entries_load;
-  backend.model_free = entries_free;
-  backend.program_create = entries_program;
-  backend.buffer_create = queue_buffer_create;
+  backend.model_load = counted_load;
+  backend.model_free = counted_model_free;
+  backend.program_create = counted_program;
+  backend.program_free = counted_program_free;
+  backend.buffer_create = counted_buffer;
   backend.buffer_write = layout_write;
   backend.buffer_read = layout_read;
-  backend.buffer_free = queue_buffer_free;
+  backend.buffer_free = counted_buffer_free;
+  backend.device_memory = counted_memory;
   backend.buffer_map = buffer_map;
   backend.buffer_unmap = buffer_unmap;
   backend.buffer_wrap = buffer_wrap;

@@ -17,6 +17,7 @@ typedef struct queue_buffer {
   int descriptor; /* of what can be exported; -1: nothing */
   void* mapping;  /* that the data lie in; null: the skeleton's own memory */
   uint64_t mapped_bytes;
+  npu4_device* counted; /* whose memory it takes; null: nobody's */
 } queue_buffer;
 
 static void queue_buffer_free(npu4_buffer* freed) {

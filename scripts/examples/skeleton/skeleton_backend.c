@@ -20,7 +20,7 @@
 
 #define MAX_RANK 8u
 #define ARCH "skeleton-1"
-#define BANDWIDTH 1e9 /* bytes per second, for estimates. VENDOR: your device's */
+#define BANDWIDTH 1e10 /* bytes per second, for estimates. VENDOR: your device's */
 
 struct npu4_device {
   int is_open;        /* VENDOR: the handle of your device */

@@ -91,7 +91,7 @@ ls zoo/broken*
 
 # Ranks, if the MPI that is here and this Slurm have a way to find each other in common.
 cp "$TESTDATA"/gnn/* .
-plan() { npu-plan -q graph.mtx --profile profile.json --devices cpu,npu --select greedy --pad 16 --model graphsage.json -k 8 "$@"; }
+plan() { npu-plan -q graph.mtx --profile profile.json --partitioner metis --devices cpu,npu --select greedy --pad 16 --model graphsage.json -k 8 "$@"; }
 plan --ranks 1 -o one.json
 npu-run one.json --features x.npy --threads 1 --outputs one.npy >report.json 2>err || cat err
 plan --ranks 2 -o two.json

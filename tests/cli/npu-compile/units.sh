@@ -2,7 +2,7 @@
 # The blocks of a plan as files: a run from them compiles nothing and gives the same bits.
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/* .
-plan() { npu-plan -q graph.mtx --profile profile.json --pad 16 "$@"; }
+plan() { npu-plan -q graph.mtx --profile profile.json --partitioner metis --pad 16 "$@"; }
 compiled() { ls "$1" | sed 's/.*\.//' | sort | uniq -c | tr -s ' '; }
 # shellcheck disable=SC2086 # words
 run() { npu-run plan.json --features x.npy --threads 1 --no-cache $on "$@"; }

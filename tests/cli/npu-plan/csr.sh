@@ -2,7 +2,7 @@
 # The binary form of a graph: the plan names it, it gives the same parts, and damaged ones are refused.
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/* .
-plan() { npu-plan -q "$@" --model graphsage.json --profile profile.json -k 4 --pad 16 --ranks 2; }
+plan() { npu-plan -q "$@" --model graphsage.json --profile profile.json --partitioner metis -k 4 --pad 16 --ranks 2; }
 plan graph.mtx -o text.json
 plan graph.mtx --csr graph.csr -o binary.json
 cmp text.part binary.part
@@ -19,7 +19,7 @@ cmp graph.csr graph.safetensors
 try_silent npu-plan --verify named.json
 # Ids and added edges are part of it.
 printf '10 20\n20 30\n30 10\n40 10\n' >edges.txt
-npu-plan -q edges.txt --undirected --csr edges.csr --model graphsage.json --profile profile.json -k 2 --pad 16 -o edges.json
+npu-plan -q edges.txt --undirected --csr edges.csr --model graphsage.json --profile profile.json --partitioner metis -k 2 --pad 16 -o edges.json
 grep -c 'graph_undirected' edges.json
 try_silent npu-plan --verify edges.json
 # Damaged: a source that is no node, cut short, other versions.
@@ -33,7 +33,7 @@ done
 try npu-plan --subgraphs subgraphs.json --profile published.json --no-transfers --csr out.csr
 try npu-plan graph.mtx --model graphsage.json --profile profile.json -k 2 --csr -
 try npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 4 --pad 16 --ranks 2 --rank-memory 2k -o out.json
-npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 4 --pad 16 --ranks 4 --rank-memory 8k -o fits.json
+npu-plan -q graph.mtx --model graphsage.json --profile profile.json --partitioner metis -k 4 --pad 16 --ranks 4 --rank-memory 8k -o fits.json
 echo "exit $?"
 try npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 4 --rank-memory 5k
 ls out.* 2>/dev/null || echo 'nothing is written'

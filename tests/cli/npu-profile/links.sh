@@ -2,7 +2,7 @@
 # Links between the processes of a launcher, measured, and what npu-plan makes of them.
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/* .
-plan() { npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 8 --pad 16 --devices cpu "$@"; }
+plan() { npu-plan -q graph.mtx --model graphsage.json --profile profile.json --partitioner metis -k 8 --pad 16 --devices cpu "$@"; }
 # Of three ranks: from 0 to 1 at 1 MB/s, everything else at 1 GB/s.
 link() { printf '{"from": %d, "to": %d, "bytes_per_second": %d, "latency_us": %s}' "$@"; }
 links() {
@@ -10,7 +10,7 @@ links() {
     "$(link 0 2 1000000000 10)" "$(link 1 0 1000000000 10)" "$(link 1 2 1000000000 10)" "$(link 2 0 1000000000 10)" "$1"
 }
 links ", $(link 2 1 1000000000 10)" >slow.json
-npu-plan -q graph.mtx --model graphsage.json --profile profile.json -k 8 --pad 16 --devices cpu --ranks 3 --links slow.json --report \
+npu-plan -q graph.mtx --model graphsage.json --profile profile.json --partitioner metis -k 8 --pad 16 --devices cpu --ranks 3 --links slow.json --report \
   -o plan.json 2>&1 >/dev/null | grep '^predicted for'
 npu-plan --verify plan.json | grep '"ok"'
 sed 's/"bytes_per_second": *1000000,/"bytes_per_second":2000000,/' plan.json >changed.json

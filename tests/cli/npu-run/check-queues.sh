@@ -22,7 +22,7 @@ for fault in early late silent unordered forgets-failure lonely careless equal-s
 done
 found early-export 24
 found copying-wrap 22
-for fault in first-entry only-entry double-weights; do found $fault 26; done
+for fault in first-entry only-entry double-weights double-use; do found $fault 26; done
 for fault in eager any-pair; do found $fault 27; done
 found small-scratch 28
 found any-arch 31

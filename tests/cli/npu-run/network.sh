@@ -46,7 +46,7 @@ awk 'BEGIN {
   }
 }' >big.txt
 { head -c 128 x.npy | LC_ALL=C sed 's/(60, 6), }   /(20000, 6), }/' && head -c 480000 /dev/zero; } >big.npy
-npu-plan -q big.txt --nodes 20000 --model graphsage.json --profile profile.json --devices cpu --select greedy -k 2 --pad 16 --ranks 2 \
+npu-plan -q big.txt --nodes 20000 --model graphsage.json --profile profile.json --partitioner metis --devices cpu --select greedy -k 2 --pad 16 --ranks 2 \
   --rank-bandwidth 12500000 --csr big.csr -o plan.json
 predicted=$(sed -n 's/.*"exchange_ms": *\[\(.*\)\].*/\1/p' plan.json)
 echo "$predicted" | tr ',' '\n' | wc -l

@@ -26,3 +26,5 @@ run
 rm other/npu_backend_aten.so
 mkdir other/npu_backend_aten.so
 run
+echo "no frontend either, for a model of another format:"
+bin/npu-run "$TESTDATA/onnx/mlp.onnx" --random-inputs 0 2>&1 | sed "s|$PWD|HERE|g"

@@ -3,7 +3,7 @@
 # ranks send each other, and nothing before the layer that has the product alone.
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/* .
-plan() { npu-plan -q graph.mtx --profile profile.json --devices cpu --select greedy -k 8 "$@"; }
+plan() { npu-plan -q graph.mtx --profile profile.json --partitioner metis --devices cpu --select greedy -k 8 "$@"; }
 plan --model narrow.json -o plan.json
 npu-run -q plan.json --features x.npy --threads 1 --device=cpu=onednn --outputs narrow.npy >report.json || echo "exit $?"
 plan --model narrow_first.json -o plan.json

@@ -52,7 +52,7 @@ for name in small:640 big:$nodes; do
   graph ${name#*:} >${name%:*}.edges
   features ${name#*:} >${name%:*}.npy
   for ranks in 1 4; do
-    npu-plan -q ${name%:*}.edges --model wide.json --profile "$TESTDATA/gnn/profile.json" --devices cpu --select greedy -k 64 \
+    npu-plan -q ${name%:*}.edges --model wide.json --profile "$TESTDATA/gnn/profile.json" --partitioner metis --devices cpu --select greedy -k 64 \
       --csr ${name%:*}.csr --ranks $ranks -o ${name%:*}$ranks.json
   done
 done
@@ -72,6 +72,15 @@ status=$?
 [ $status -ne 0 ] && echo "one: does not fit"
 grep '^npu-run' err | sed 's/[0-9][0-9]*/N/g'
 ls big1.npy* 2>/dev/null
+# Wherever memory ends, that is what is said, with status 3: that of the process's own, or that of mappings as well.
+for near in 4:data=76 4:data=84 4:data=92 4:data=100 4:data=108 4:data=116 1:as=140; do
+  run big ${near%:*} prlimit --${near#*:}000000 >near.report 2>err
+  status=$?
+  [ $status -eq 0 ] && continue
+  [ $status -eq 3 ] && grep -q '^npu-run: .*out of memory' err && continue
+  echo "$near MB: exit $status"
+  cat err
+done
 run big 1 env >one.report 2>err || cat err
 cmp big1.npy big4.npy && echo "the same bits as without a limit in one"
 # Share and halo by the plan, a tenth of that, and what the small graph took, whose rows are 1/50 of this one's; 16 MB for a

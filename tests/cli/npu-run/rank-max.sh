@@ -3,7 +3,7 @@
 # and any number of ranks gives the bits of one process without ranks.
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/* .
-plan() { npu-plan -q graph.mtx --model largest.json --profile profile.json --devices cpu --select greedy -k 8 "$@"; }
+plan() { npu-plan -q graph.mtx --model largest.json --profile profile.json --partitioner metis --devices cpu --select greedy -k 8 "$@"; }
 # Some versions of libtorch warn of the operator on stderr.
 complain() {
   echo "exit $?"
@@ -24,7 +24,7 @@ cmp whole.npy little.npy && echo "the same bits part by part"
 # A model that adds rows up in one layer and takes the largest in another.
 awk '/"layer": 1,/ { if (!done) while ((getline line <"largest.json") > 0) if (line ~ /"layer": 1,/) print line; done = 1; next } { print }' \
   graphsage.json >mixed.json
-npu-plan graph.mtx --model mixed.json --profile profile.json --devices cpu --select greedy -k 8 --ranks 2 -o mixed.plan.json 2>&1 |
+npu-plan graph.mtx --model mixed.json --profile profile.json --partitioner metis --devices cpu --select greedy -k 8 --ranks 2 -o mixed.plan.json 2>&1 |
   grep 'only features'
 need_mpi
 for exchange in cover features; do

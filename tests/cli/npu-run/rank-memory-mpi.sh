@@ -6,7 +6,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 command -v mpirun >/dev/null || exit 77
 [ -e "$(dirname "$(command -v npu-run)")/../lib/npu/transports/npu_transport_mpi.so" ] || exit 77
 mpirun --oversubscribe -n 2 true 2>/dev/null || exit 77
-plan() { npu-plan -q graph.mtx --profile profile.json --devices cpu,npu --select greedy --pad 16 -k 8 "$@"; }
+plan() { npu-plan -q graph.mtx --profile profile.json --partitioner metis --devices cpu,npu --select greedy --pad 16 -k 8 "$@"; }
 # What each rank has read: blocks, bytes, and how often a row was read in a layer.
 reads() { tr -d ' \n' <report.json | grep -o '"planned_bytes":[0-9]*\|"blocks_read":[0-9]*,"bytes_read":[0-9]*,"reads_of_row":[0-9.]*'; }
 for exchange in cover features; do

@@ -3,7 +3,7 @@
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/* .
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-plan() { npu-plan -q graph.mtx --profile profile.json --devices cpu,npu --select greedy --pad 16 -k 8 "$@"; }
+plan() { npu-plan -q graph.mtx --profile profile.json --partitioner metis --devices cpu,npu --select greedy --pad 16 -k 8 "$@"; }
 # What each rank has read: blocks, bytes, and how often a row was read in a layer.
 reads() { tr -d ' \n' <report.json | grep -o '"planned_bytes":[0-9]*\|"blocks_read":[0-9]*,"bytes_read":[0-9]*,"reads_of_row":[0-9.]*'; }
 for model in graphsage gcn gat; do
@@ -19,7 +19,7 @@ for model in graphsage gcn gat; do
   reads
   grep -c '"kind"' report.json
 done
-npu-plan graph.mtx --profile profile.json --devices cpu,npu --select greedy --pad 16 -k 8 --model graphsage.json --ranks 2 \
+npu-plan graph.mtx --profile profile.json --partitioner metis --devices cpu,npu --select greedy --pad 16 -k 8 --model graphsage.json --ranks 2 \
   --rank-memory 9k --report -o two.json 2>&1 >/dev/null | grep 'rank-memory\|kB of \|^rank  '
 # A limit that not even one part keeps.
 try plan --model graphsage.json --ranks 2 --rank-memory 2k -o none.json

@@ -16,7 +16,7 @@ ranks() {
 }
 # MPI does not start everywhere, for example without a network or shared memory.
 mpirun --oversubscribe -n 2 true 2>/dev/null || exit 77
-plan() { npu-plan -q graph.mtx --profile profile.json --devices cpu,npu --select greedy --pad 16 "$@"; }
+plan() { npu-plan -q graph.mtx --profile profile.json --partitioner metis --devices cpu,npu --select greedy --pad 16 "$@"; }
 
 for model in graphsage gcn gat; do
   for count in 1 2 4 8; do

@@ -4,6 +4,8 @@
 #include "npu/compile/entries.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <tuple>
 
 #include "catch.hpp"
@@ -45,10 +47,21 @@ Tensor row(std::int64_t size, float first) {
   return tensor;
 }
 
+/// Whether there is an OpenCL device, and time for the dozen kernels that its driver compiles.
+bool has_opencl() {
+  const char* many = std::getenv("NPU_TEST_MANY_KERNELS");
+  if (many == nullptr || std::string_view(many) != "1") return false;
+  if (Backend::find_file("opencl").empty()) return false;
+  const auto& devices = Backend::load("opencl")->devices();
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const DeviceFacts& facts) { return facts.usable; });
+}
+
 std::vector<std::string> backends_with_relu_and_add() {
   use_vendor_backend();
   std::vector<std::string> names{"skeleton-queue", "vendor"};
   if (has_cpu()) names.insert(names.end(), {"onednn", "aten"});
+  if (has_opencl()) names.emplace_back("opencl");
   return names;
 }
 

@@ -226,6 +226,15 @@ static npu4_status double_memory(npu4_device* device, const void* blob, uint64_t
   return status;
 }
 
+/* Has them on the device twice, whatever it says of blobs. */
+static npu4_status double_use(npu4_device* device, uint32_t memory, npu4_memory_state* state,
+                              npu4_error* error) {
+  const npu4_status status = good->device_memory(device, memory, state, error);
+  state->in_use_bytes *= 2;
+  state->peak_bytes *= 2;
+  return status;
+}
+
 /* Takes a buffer as it comes, whatever its layout. */
 static npu4_status any_layout_run(npu4_program* program, const npu4_run_args* args,
                                   npu4_error* error) {
@@ -292,6 +301,7 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
   if (has_fault("eager")) table.run = eager_run;
   if (has_fault("any-pair") || has_fault("refuses-layouts")) table.compile = lax_compile;
   if (has_fault("double-weights")) table.blob_memory = double_memory;
+  if (has_fault("double-use")) table.device_memory = double_use;
   if (has_fault("any-layout")) table.run = any_layout_run;
   if (has_fault("plain-copy")) table.buffer_copy = plain_copy;
   if (has_fault("hurried")) table.run = hurried_run;

@@ -63,6 +63,9 @@ FusionGroup epilogue_group(const Graph& graph, std::vector<NodeId> nodes) {
 
 FusionGroup quantized_group(const Graph& graph, const std::vector<NodeId>& nodes) {
   FusionGroup group{Kind::kQuantized, {}, {}, {}};
+  if (graph.tensor(graph.node(nodes.back()).outputs.front()).dtype == DType::kInt32) {
+    return {Kind::kInteger, nodes, {}, {}};
+  }
   for (const NodeId id : nodes) {
     (is_dequantization(graph.node(id).op_type) ? group.dequantizes : group.nodes).push_back(id);
   }

@@ -20,10 +20,11 @@ struct FusionGroup {
     kNormPointwise,    ///< a batch norm and the convolution of one by one behind it, in two parts
     kExpandDepthwise,  ///< a pointwise convolution and the depthwise one behind it, likewise
     kQuantized,        ///< an op on dequantized tensors, functions behind it, and a quantization
+    kInteger,          ///< conversions of 8 bits, zero points, and the product of what they give
   };
   Kind kind = Kind::kEpilogue;
-  /// In list order; the first is the anchor, the last gives the result. kAttention: the first
-  /// product first. kSharedInput: every node is an anchor and has a result.
+  /// In list order; the first is the anchor, of kInteger the last, which gives the result.
+  /// kAttention: the first product first. kSharedInput: every node is an anchor and has a result.
   std::vector<NodeId> nodes;
   /// kEpilogue: for each node behind the anchor, the position of the running value in its inputs.
   std::vector<std::int32_t> operand;
@@ -31,6 +32,7 @@ struct FusionGroup {
   std::vector<NodeId> dequantizes{};  ///< kQuantized: in front of `nodes`, of which nothing else
                                       ///< reads the results
 
+  NodeId anchor() const { return kind == Kind::kInteger ? nodes.back() : nodes.front(); }
   /// In list order.
   std::vector<NodeId> all_nodes() const;
 };

@@ -356,6 +356,29 @@ inline constexpr auto kFields<SplitRows> = std::make_tuple(NPU_FIELD(SplitRows, 
                                                            NPU_FIELD(SplitRows, isa));
 
 template <>
+inline constexpr auto kFields<IntegerRows> = std::make_tuple(
+    NPU_FIELD(IntegerRows, type), NPU_FIELD(IntegerRows, batch), NPU_FIELD(IntegerRows, groups),
+    NPU_FIELD(IntegerRows, channels), NPU_FIELD(IntegerRows, extents), NPU_FIELD(IntegerRows, taps),
+    NPU_FIELD(IntegerRows, stride), NPU_FIELD(IntegerRows, dilation), NPU_FIELD(IntegerRows, pad),
+    NPU_FIELD(IntegerRows, windows), NPU_FIELD(IntegerRows, isa));
+
+template <>
+inline constexpr auto kFields<IntegerPanels> = std::make_tuple(NPU_FIELD(IntegerPanels, type),
+                                                               NPU_FIELD(IntegerPanels, batch),
+                                                               NPU_FIELD(IntegerPanels, inner),
+                                                               NPU_FIELD(IntegerPanels, columns));
+
+template <>
+inline constexpr auto kFields<IntegerProduct> =
+    std::make_tuple(NPU_FIELD(IntegerProduct, type), NPU_FIELD(IntegerProduct, batch),
+                    NPU_FIELD(IntegerProduct, rows), NPU_FIELD(IntegerProduct, inner),
+                    NPU_FIELD(IntegerProduct, columns), NPU_FIELD(IntegerProduct, target_batch),
+                    NPU_FIELD(IntegerProduct, target_row), NPU_FIELD(IntegerProduct, left_zeros),
+                    NPU_FIELD(IntegerProduct, right_zeros), NPU_FIELD(IntegerProduct, left_shift),
+                    NPU_FIELD(IntegerProduct, right_shift), NPU_FIELD(IntegerProduct, uses_vnni),
+                    NPU_FIELD(IntegerProduct, isa));
+
+template <>
 inline constexpr auto kFields<AttentionSum> = std::make_tuple(
     NPU_FIELD(AttentionSum, to), NPU_FIELD(AttentionSum, rows), NPU_FIELD(AttentionSum, count),
     NPU_FIELD(AttentionSum, width), NPU_FIELD(AttentionSum, factor),

@@ -176,5 +176,8 @@ Footprint footprint(const QuantizedAverage& kernel);
 Footprint footprint(const QuantizedResample& kernel);
 Footprint footprint(const SplitRows& kernel);
 Footprint footprint(const AttentionSum& kernel);
+Footprint footprint(const IntegerRows& kernel);
+Footprint footprint(const IntegerPanels& kernel);
+Footprint footprint(const IntegerProduct& kernel);
 
 }  // namespace npu::onednn

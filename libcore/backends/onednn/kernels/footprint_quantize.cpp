@@ -111,6 +111,88 @@ Footprint footprint(const SplitRows& kernel) {
   return FootprintBuilder().read(count).write(count * 2, 1).done();
 }
 
+namespace {
+
+/// So few that no sum of bytes leaves 32 bits.
+Count inner_of(std::int64_t inner) {
+  constexpr std::int64_t kMostInner = 1 << 22;
+  require(inner <= kMostInner, "'inner' is too large");
+  return at_least_one(inner, "inner");
+}
+
+/// Words of four bytes of a row with its sum, or without, of int32.
+Count words_of(DType type, std::int64_t inner) {
+  return is_byte(type) ? Count{padded_inner(type, inner) / 4 + 1} : Count{inner};
+}
+
+}  // namespace
+
+Footprint footprint(const IntegerRows& kernel) {
+  require(is_byte(kernel.type) || kernel.type == DType::kInt32,
+          "'type' is not uint8, int8 or int32");
+  require_isa(kernel.isa);
+  const Count batch = at_least_one(kernel.batch, "batch");
+  const Count channels = at_least_one(kernel.channels, "channels");
+  require(at_least_one(kernel.groups, "groups").value() <= kernel.channels &&
+              kernel.channels % kernel.groups == 0,
+          "'groups' does not divide 'channels'");
+  Count source = batch * channels;
+  Count rows = batch * kernel.groups;
+  Count inner = kernel.channels / kernel.groups;
+  for (int i = 0; i < 3; ++i) {
+    source = source * at_least_one(kernel.extents[i], "extents");
+    rows = rows * at_least_one(kernel.windows[i], "windows");
+    inner = inner * at_least_one(kernel.taps[i], "taps");
+    // Where windows lie is computed without overflow.
+    static_cast<void>(Count{kernel.windows[i]} * at_least_one(kernel.stride[i], "stride") +
+                      Count{kernel.taps[i]} * at_least_one(kernel.dilation[i], "dilation") +
+                      Count{kernel.pad[i]});
+  }
+  return FootprintBuilder()
+      .read(source, size_of(kernel.type))
+      .read(1)
+      .write(rows * words_of(kernel.type, inner_of(inner.value()).value()))
+      .done();
+}
+
+Footprint footprint(const IntegerPanels& kernel) {
+  require(is_byte(kernel.type), "'type' is not uint8 or int8");
+  const Count batch = at_least_one(kernel.batch, "batch");
+  const Count columns = at_least_one(kernel.columns, "columns");
+  const Count inner = inner_of(kernel.inner);
+  const Count padded = Count{kernel.panels()} * IntegerPanels::kColumns;
+  return FootprintBuilder()
+      .read(batch * inner * columns, 1)
+      .write(batch * padded * words_of(kernel.type, kernel.inner))
+      .done();
+}
+
+Footprint footprint(const IntegerProduct& kernel) {
+  constexpr std::int64_t kMostShift = 256;
+  const bool is_bytes = kernel.type == DType::kUInt8;
+  require(is_bytes || kernel.type == DType::kInt32, "'type' is not uint8 or int32");
+  require_isa(kernel.isa);
+  require(!kernel.uses_vnni || cpu_has_vnni(), "'uses_vnni' is more than this CPU has");
+  require(std::abs(kernel.left_shift) <= kMostShift && std::abs(kernel.right_shift) <= kMostShift,
+          "a shift is too large");
+  const Count batch = at_least_one(kernel.batch, "batch");
+  const Count rows = at_least_one(kernel.rows, "rows");
+  const Count columns = at_least_one(kernel.columns, "columns");
+  const Count words = words_of(kernel.type, inner_of(kernel.inner).value());
+  const Count padded =
+      is_bytes ? Count{ceil_div(kernel.columns, IntegerPanels::kColumns)} * IntegerPanels::kColumns
+               : columns;
+  static_cast<void>(rows * columns * words * batch);
+  return FootprintBuilder()
+      .read(batch * rows * words)
+      .read(batch * padded * words)
+      .read_if(is_bytes, kernel.left_zeros ? rows : Count{1})
+      .read_if(is_bytes, kernel.right_zeros ? columns : Count{1})
+      .write(target_span_of({kernel.batch, kernel.rows, kernel.columns},
+                            {kernel.target_batch, kernel.target_row, 1}))
+      .done();
+}
+
 Footprint footprint(const AttentionSum& kernel) {
   constexpr std::int64_t kMostCount = 1 << 22;  // a sum of 32 bits does not overflow
   require(is_byte(kernel.to) || kernel.to == DType::kFloat32, "'to' is not uint8, int8 or float32");

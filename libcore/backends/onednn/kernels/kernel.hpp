@@ -14,6 +14,7 @@
 #include "kernels/gemv.hpp"
 #include "kernels/grid_sample.hpp"
 #include "kernels/group_norm.hpp"
+#include "kernels/integer_product.hpp"
 #include "kernels/norms.hpp"
 #include "kernels/packed_gemm.hpp"
 #include "kernels/parts.hpp"
@@ -41,7 +42,8 @@ using Kernel = std::variant<
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
     MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary,
     Select, IntegerReduction, ArgReduction, RunningSum, Quantize, Dequantize, ByteTable,
-    QuantizedBinary, QuantizedAverage, QuantizedResample, SplitRows, AttentionSum,
+    QuantizedBinary, QuantizedAverage, QuantizedResample, SplitRows, AttentionSum, IntegerRows,
+    IntegerPanels, IntegerProduct,
     // Copies.
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
     Triangle, IndexedCopy,

@@ -252,7 +252,7 @@ void check_operands(const Lowering& lowering, const BoundNode& node) {
   const std::size_t rank = lowering.shape(weight).size();
   const std::string& op = node.node().op_type;
   for (const auto& [name, tensor] : {std::pair{"input", input}, std::pair{"weight", weight}}) {
-    lowering.require_float(name, tensor);
+    if (lowering.dtype(tensor) != DType::kInt32) lowering.require_float(name, tensor);
     if (lowering.dtype(tensor) != lowering.dtype(input)) {
       lowering.refuse(name, "its dtype differs from the input's");
     }
@@ -354,6 +354,9 @@ Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& n
 Lowered<Done> lower_convolution(Lowering& lowering, const BoundNode& node) {
   if (node.node().op_type == "aten.convolution.default" && node.boolean("transposed")) {
     return lower_transposed_convolution(lowering, node);
+  }
+  if (lowering.dtype(tensor_argument(lowering, node, "input")) == DType::kInt32) {
+    return lower_wide_product(lowering, node);
   }
   const auto call = read_convolution(lowering, node);
   if (!call) return call.refusal();

@@ -66,8 +66,8 @@ dnnl::matmul::primitive_desc describe(Lowering& lowering, const MatmulCall& call
   return {dnnl::matmul::desc(a, b, target), attributes, lowering.engine()};
 }
 
-/// Brings both factors to matrices of equal batches, or, with one right matrix for all, the left
-/// ones below each other.
+}  // namespace
+
 void share_batches(Lowering& lowering, Value& a, Value& b, const Shape& batch) {
   if (!all_ones(batch_of(b))) {
     a = with_batch(lowering, a, batch);
@@ -89,6 +89,8 @@ void share_batches(Lowering& lowering, Value& a, Value& b, const Shape& batch) {
                               {strides[strides.size() - 2], strides.back()}, b.type);
   }
 }
+
+namespace {
 
 /// Memory for the result that already holds what is added to the product.
 Value filled_target(Lowering& lowering, const MatmulCall& call, const Layout& layout) {
@@ -402,6 +404,9 @@ Lowered<Done> lower_matmul(Lowering& lowering, const BoundNode& node) {
   const TensorId left = tensor_argument(lowering, node, "self");
   const TensorId right = tensor_argument(lowering, node, is_general ? "other" : "mat2");
   const DType dtype = lowering.dtype(left);
+  if (dtype == DType::kInt32 && lowering.dtype(right) == dtype) {
+    return lower_wide_product(lowering, node);
+  }
   require_same_type(lowering, "self", left, dtype);
   require_same_type(lowering, is_general ? "other" : "mat2", right, dtype);
   if (!is_general) {

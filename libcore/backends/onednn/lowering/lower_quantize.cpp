@@ -72,6 +72,35 @@ Value reciprocals(Lowering& lowering, const Value& vector) {
   return target;
 }
 
+/// An argument of a conversion that is not known before the model runs.
+std::optional<TensorId> computed_argument(const Lowering& lowering, const BoundNode& node,
+                                          std::string_view name) {
+  const auto tensor = node.tensor(name);
+  if (!tensor || lowering.known_numbers(*tensor)) return std::nullopt;
+  const Shape& shape = lowering.shape(*tensor);
+  const bool is_one =
+      std::all_of(shape.begin(), shape.end(), [](auto extent) { return extent == 1; });
+  return is_one ? tensor : std::nullopt;
+}
+
+/// The factor and the zero point of a whole tensor, known or computed.
+Parameters tensor_parameters(Lowering& lowering, const BoundNode& node, bool divides) {
+  Parameters parameters{};
+  if (const auto scale = computed_argument(lowering, node, "scale")) {
+    parameters.factors = float_vector(lowering, *scale);
+    if (!divides) parameters.factors = reciprocals(lowering, parameters.factors);
+  } else {
+    const double number = conversion_number(lowering, node, "scale");
+    parameters.factors = lowering.constant(static_cast<float>(divides ? number : 1.0 / number));
+  }
+  const auto zero = computed_argument(lowering, node, "zero_point");
+  parameters.zeros =
+      zero
+          ? float_vector(lowering, *zero)
+          : lowering.constant(static_cast<float>(conversion_integer(lowering, node, "zero_point")));
+  return parameters;
+}
+
 }  // namespace
 
 double conversion_number(const Lowering& lowering, const BoundNode& node, std::string_view name) {
@@ -121,12 +150,9 @@ Value add_quantize(Lowering& lowering, const BoundNode& node, const Value& float
     lowering.add_kernel({source, parameters.factors, parameters.zeros}, target, call);
     return target;
   }
-  const double scale = conversion_number(lowering, node, "scale");
   call.inner = span_elements(source.layout);
-  const Value factor = lowering.constant(static_cast<float>(call.divides ? scale : 1.0 / scale));
-  const Value zero =
-      lowering.constant(static_cast<float>(conversion_integer(lowering, node, "zero_point")));
-  lowering.add_kernel({source, factor, zero}, target, call);
+  const Parameters parameters = tensor_parameters(lowering, node, call.divides);
+  lowering.add_kernel({source, parameters.factors, parameters.zeros}, target, call);
   return target;
 }
 

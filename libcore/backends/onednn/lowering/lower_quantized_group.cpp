@@ -353,6 +353,7 @@ Lowered<Value> add_joined(Lowering& lowering, const QuantizedOp& op) {
 }  // namespace
 
 Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group) {
+  if (group.kind == FusionGroup::Kind::kInteger) return lower_integer_group(lowering, group);
   auto op = read_op(lowering, group);
   if (!op) return op.refusal();
   const FusionRole role = fusion_role(op->node->op_type);

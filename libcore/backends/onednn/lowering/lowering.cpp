@@ -384,6 +384,7 @@ Lowered<Done> Lowering::dispatch_group(const FusionGroup& group) {
       return lower_norm_pointwise_group(*this, group);
     case Kind::kExpandDepthwise:
       return lower_expand_depthwise_group(*this, group);
+    case Kind::kInteger:
     case Kind::kQuantized:
       compute_type_ = DType::kFloat32;
       return lower_quantized_group(*this, group);
@@ -396,7 +397,7 @@ Lowered<Done> Lowering::dispatch_group(const FusionGroup& group) {
 /// Makes it the current one, which says what stands behind its anchor.
 Lowered<Done> Lowering::set_group(const FusionGroup& group) {
   group_ = &group;
-  node_ = &graph_->node(group.nodes.front());
+  node_ = &graph_->node(group.anchor());
   Lowered<Epilogue> epilogue = read_epilogue(*this, group);
   if (!epilogue) return epilogue.refusal();
   epilogue_ = *std::move(epilogue);
@@ -430,7 +431,7 @@ Lowered<Done> Lowering::try_group(const FusionGroup& group, bool with_sum) {
   plan_.groups.push_back(group.all_nodes());
   journal_.note([this] { plan_.groups.pop_back(); });
   allows_sum_ = with_sum;
-  node_index_ = group.nodes.front().value;
+  node_index_ = group.anchor().value;
   Lowered<Done> done = Done{};
   try {
     done = set_group(group);

@@ -383,6 +383,10 @@ bool is_reference(const dnnl::primitive_desc& primitive);
 /// The float tensor that a dequantization gives.
 Value add_dequantize(Lowering& lowering, const Dequantization& from);
 Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group);
+/// A product of integers of 8 bits whose result is int32, with what makes its factors.
+Lowered<Done> lower_integer_group(Lowering& lowering, const FusionGroup& group);
+/// A matrix product or a convolution of int32.
+Lowered<Done> lower_wide_product(Lowering& lowering, const BoundNode& node);
 Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_shared_input(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group);
@@ -487,6 +491,9 @@ struct MatmulCall {
   float addend_scale = 1.0F;
 };
 Lowered<Value> add_matmul(Lowering& lowering, const MatmulCall& call);
+/// Brings both factors to matrices of equal batches, or, with one right matrix for all, the left
+/// ones below each other.
+void share_batches(Lowering& lowering, Value& a, Value& b, const Shape& batch);
 /// a [M, K] times the transpose of the constant weight [N, K], float32, plus the bias, by the
 /// matrix product of our own that takes the least time and does all of the current group's
 /// epilogue; nothing if oneDNN's does.

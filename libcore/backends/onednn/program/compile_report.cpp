@@ -67,6 +67,10 @@ void add_kernel(const Step& step, const StepRecord& record, const dnnl::engine& 
 
 /// A primitive whose first operand is numbers of a byte.
 bool multiplies_bytes(const Step& step) {
+  if (step.kernel && step.node >= 0) {
+    const auto* product = std::get_if<IntegerProduct>(&*step.kernel);
+    return product != nullptr && is_byte(product->type);
+  }
   if (step.kernel || step.node < 0 || step.kind != KernelKind::kCompute) return false;
   const dnnl_data_type_t type = step.layouts.front().data.data_type;
   return type == dnnl_u8 || type == dnnl_s8;
@@ -82,6 +86,8 @@ void add_multiply_adds(const Graph& graph, const Plan& plan, Json& report) {
     is_quantized = is_quantized || is_dequantization(node.op_type);
     if (is_product(fusion_role(node.op_type))) all += node_flops(graph, node) / 2;
   }
+  is_quantized =
+      is_quantized || std::any_of(plan.steps.begin(), plan.steps.end(), multiplies_bytes);
   if (!is_quantized) return;
   for (const Step& step : plan.steps) {
     if (!multiplies_bytes(step)) continue;

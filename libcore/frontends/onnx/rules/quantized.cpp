@@ -6,7 +6,7 @@
 // quantize, the pattern that kernels of integers are found by. In between numbers are float64: the
 // sum of a convolution is exact there for what 8 bits can give, as is (q - z) * s, so that the
 // result is that of the definition. MatMulInteger and ConvInteger, whose results are sums, stay
-// plain integers, in float64 for convolutions, since ATen has none of integers.
+// plain integers.
 #include <algorithm>
 #include <utility>
 
@@ -334,8 +334,13 @@ void import_mat_mul_integer(Op& op) {
 }
 
 void import_conv_integer(Op& op) {
-  Value* x = centred(op, op.in(0), op.maybe_in(2), 1, DType::kFloat64);
-  Value* w = centred(op, op.in(1), op.maybe_in(3), 0, DType::kFloat64);
+  // ATen has no convolution of integers with dilation.
+  const Ints dilations = op.list("dilations").value_or(Ints{});
+  const bool dilates =
+      std::any_of(dilations.begin(), dilations.end(), [](auto d) { return d != 1; });
+  const DType wide = dilates ? DType::kFloat64 : DType::kInt32;
+  Value* x = centred(op, op.in(0), op.maybe_in(2), 1, wide);
+  Value* w = centred(op, op.in(1), op.maybe_in(3), 0, wide);
   op.set(0, op.cast(convolve(op, x, w, nullptr), DType::kInt32));
 }
 

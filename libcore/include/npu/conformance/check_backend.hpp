@@ -15,7 +15,7 @@ struct CheckBackendOptions {
   bool quick = false;              ///< fewer repetitions and random graphs
   std::vector<int> cases;          ///< numbers of those to run; empty: all
   std::uint64_t random_nodes = 0;  ///< that the case of ops draws; 0: what fits into its time
-  std::chrono::seconds limit{30};  ///< for each case that runs in a process of its own
+  std::chrono::seconds limit{30};  ///< without progress, for a case in a process of its own
 };
 
 enum class CaseResult { kPass, kFail, kNotApplicable };
@@ -28,6 +28,7 @@ struct CaseOutcome {
   std::int64_t checks = 0;            ///< that were made
   std::vector<std::string> findings;  ///< of a case that fails, one line each
   std::string reason;                 ///< why the case is not applicable
+  std::string digest;                 ///< of what is the same in another process; may be empty
 };
 
 struct CheckedDevice {
@@ -48,7 +49,8 @@ struct BackendCheck {
 /// Runs the conformance cases against a backend. With one case in `options.cases` it runs in this
 /// process, which may die of it, as a debugger wants it; otherwise each case runs in a process of
 /// its own, which is this program with the arguments `child_arguments`, the option --case and its
-/// number. Output of a backend to stdout and stderr is caught and counts against it. Throws Error
+/// number; what has to be the same in another process is asked for in a second one. A process that
+/// makes no check and reports no progress for as long as the limit is ended. Output of a backend to stdout and stderr is caught and counts against it. Throws Error
 /// if the backend is not found.
 BackendCheck check_backend(const CheckBackendOptions& options,
                            const std::vector<std::string>& child_arguments);

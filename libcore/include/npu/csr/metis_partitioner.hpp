@@ -15,6 +15,8 @@ struct MetisOptions {
   /// How far above the mean the heaviest part may be, for each node weight: 1.05 is 5 %. The last
   /// entry applies to all further weights. METIS treats it as a goal, not as a limit.
   std::vector<double> max_imbalance{1.05};
+  /// Shares of all weights that the parts are to have, which sum up to 1; empty: the same for all.
+  std::vector<double> target_shares = {};
   std::uint64_t seed = 0;       ///< of the first attempt
   std::int32_t seed_count = 1;  ///< seeds seed, seed + 1, ...: the best result is kept
   /// Minimise total communication volume (halo) instead of the edge cut. On some graphs METIS's

@@ -65,9 +65,8 @@ class DevicePlanCosts {
   std::string structure_refusal(const DevicePlan& structure) const;
   /// The structure with percents for this subgraph: the split that balances each group and, for
   /// pairs of devices, steps of 10 %; or, if ratios are given, every split that they allow.
-  std::vector<DevicePlan> with_ratios(const DevicePlan& structure,
-                                      const SubgraphSize& subgraph) const;
-  DevicePlanCost cost(const DevicePlan& device_plan, const SubgraphSize& subgraph) const;
+  std::vector<DevicePlan> with_ratios(const DevicePlan& structure, const SubgraphSize& whole) const;
+  DevicePlanCost cost(const DevicePlan& device_plan, const SubgraphSize& whole) const;
 
   /// Nodes and edges that a share of a block computes, padded for static devices.
   struct WorkSize {
@@ -78,8 +77,12 @@ class DevicePlanCosts {
                      const SubgraphSize& subgraph, std::int32_t percent) const;
   /// "[5-7]@6000x67000" for each static program that the plan needs.
   std::vector<std::string> static_programs(const DevicePlan& device_plan,
-                                           const SubgraphSize& subgraph) const;
+                                           const SubgraphSize& whole) const;
   double compile_ms(const DevicePlan& device_plan) const;
+
+  /// The subgraph as the plan's devices read it: sums stand for the halo rows that
+  /// SubgraphSize::saved says if a device other than the host reads rows of other parts.
+  SubgraphSize as_read(const DevicePlan& device_plan, const SubgraphSize& subgraph) const;
 
  private:
   Estimate block_ms(std::int32_t device, std::int32_t first, std::int32_t last,

@@ -75,6 +75,18 @@ struct RankReport {
   std::vector<Pair> pairs;
 };
 
+/// What crossed between the devices of a plan for one process, in the last run.
+struct ExchangeReport {
+  struct Layer {
+    std::int32_t layer = 1;
+    std::int64_t rows = 0;  ///< of other parts that devices other than the host have read
+    std::int64_t planned_rows = 0;
+    std::int64_t halo = 0;  ///< that they would have read without sums
+  };
+  std::vector<Layer> layers;
+  double sums_ms = 0;  ///< that the host has spent on sums, in all runs
+};
+
 /// The result of running a plan; npu-run(1) lists its keys.
 struct RunReport {
   std::int32_t k = 1;
@@ -99,6 +111,7 @@ struct RunReport {
   std::optional<BenchTimes> bench;
   std::optional<Comparison> comparison;
   std::optional<RankReport> ranks;  ///< of a plan with ranks
+  std::optional<ExchangeReport> exchange;
 };
 
 Json to_json(const RunReport& report);

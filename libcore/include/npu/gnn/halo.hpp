@@ -15,6 +15,8 @@ struct SubgraphSize {
   std::int64_t m = 0;          ///< edges into owned nodes
   std::int64_t halo = 0;       ///< nodes of other parts with an edge into an owned node
   std::int64_t cut_edges = 0;  ///< of the m edges, those that come from other parts
+  /// Of the halo, rows that devices other than the host need not read, since sums stand for them.
+  std::int64_t saved = 0;
   std::int64_t owned() const noexcept { return n - halo; }
   bool operator==(const SubgraphSize&) const = default;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "npu/gnn/device_exchange.hpp"
 #include "npu/gnn/halo.hpp"
 #include "npu/gnn/rank_plan.hpp"
 #include "npu/gnn/stage_table.hpp"
@@ -228,7 +229,8 @@ struct Plan {
   std::vector<SweepRow> sweep;
   std::vector<RejectedPlan> rejected;
   std::int64_t legal_classes = 0;
-  std::optional<RankPlan> ranks;  ///< nothing: one process computes all parts
+  std::optional<RankPlan> ranks;           ///< nothing: one process computes all parts
+  std::optional<DeviceExchange> exchange;  ///< nothing: features alone cross between devices
   /// Whether going over to another cluster takes any device time.
   bool switches_cost() const;
   bool operator==(const Plan&) const = default;

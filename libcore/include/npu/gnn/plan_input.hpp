@@ -42,6 +42,7 @@ struct PlanOptions {
   std::optional<RankLink> rank_link;  ///< by which the time of exchanges is predicted
   std::string rank_links;             ///< file with the links of all pairs, instead of that
   bool features_only = false;         ///< what crosses between ranks are features, never sums
+  bool device_cover = false;          ///< sums may cross between devices of a plan for one process
   std::string output;          ///< where the plan is written, for relative paths; empty: stdout
   std::string partition_file;  ///< where the partition is written; empty: beside the plan
   std::string csr_file;        ///< where the graph is written in binary form, which the plan names

@@ -104,6 +104,7 @@ std::vector<double> predicted_exchange_ms(const RankPlan& plan);
 struct RankRequest {
   std::int32_t rank_count = 1;
   bool sums = true;
+  bool in_order = false;  ///< the parts are the leaves of their tree in the order of their numbers
   std::string features_because = {};  ///< why not `sums`
   std::optional<RankLink> link = {};
   std::optional<RankLinks> links = {};  ///< of each pair, instead of `link`

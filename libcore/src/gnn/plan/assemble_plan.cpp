@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "gnn/plan/check_plan.hpp"
+#include "gnn/plan/device_cover.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
 
@@ -62,6 +63,10 @@ class Assembler {
     add_totals();
     for (const PartsPlan& plan : all_) plan_.sweep.push_back(sweep_row(plan));
     plan_.ranks = best_.ranks;
+    if (!best_.covers.empty()) {
+      plan_.exchange = {.host = input_.settings.host, .parts = best_.covers, .layers = {}};
+      plan_.exchange->layers = count_crossings(plan_, *input_.model);
+    }
     add_rejected();
     return {std::move(plan_), best_.partition.part_of, std::move(schedule_), {}};
   }

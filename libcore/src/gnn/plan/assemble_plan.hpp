@@ -21,6 +21,8 @@ struct PartsPlan {
   std::int32_t levels = 0;          ///< PartitionSweep::levels
   std::int32_t coarsest_nodes = 0;  ///< PartitionSweep::coarsest_nodes
   std::vector<SubgraphSize> sizes;
+  bool nested = false;            ///< the parts are those of nested_parts
+  std::vector<PartCover> covers;  ///< of parts, if sums may cross between devices
   std::int64_t pad = 1000;
   std::vector<LayerPlan> layers;
   std::string infeasible;

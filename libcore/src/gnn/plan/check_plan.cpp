@@ -33,6 +33,12 @@ class Checker {
     for (std::size_t p = 0; p < plan_.device_plans.size(); ++p) check_device_plan(p);
     check_clusters();
     check_assignments();
+    if (!plan_.exchange) return;
+    if (plan_.ranks) refuse("/exchange", "a plan with ranks says there what crosses");
+    if (!devices_.contains(plan_.exchange->host)) {
+      refuse("/exchange/host",
+             "device '" + plan_.exchange->host + "' is not in the plan's devices");
+    }
   }
 
  private:

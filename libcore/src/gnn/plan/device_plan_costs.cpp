@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gnn/plan/device_cover.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
 
@@ -190,8 +191,25 @@ double DevicePlanCosts::best_split(const StageSegment& segment, const SubgraphSi
   return best;
 }
 
+SubgraphSize DevicePlanCosts::as_read(const DevicePlan& device_plan,
+                                      const SubgraphSize& subgraph) const {
+  SubgraphSize size = subgraph;
+  if (subgraph.saved == 0 || layer_.info == nullptr) return size;
+  const auto crosses = [&](const StageSegment& segment) {
+    return reads_other_parts(*layer_.info, segment.first, segment.last) &&
+           std::any_of(segment.shares.begin(), segment.shares.end(), [&](const GroupShare& share) {
+             return profile_.devices[index_of(share.device)].name != settings_.host;
+           });
+  };
+  if (std::none_of(device_plan.segments.begin(), device_plan.segments.end(), crosses)) return size;
+  size.n -= size.saved;
+  size.halo -= size.saved;
+  return size;
+}
+
 std::vector<DevicePlan> DevicePlanCosts::with_ratios(const DevicePlan& structure,
-                                                     const SubgraphSize& subgraph) const {
+                                                     const SubgraphSize& whole) const {
+  const SubgraphSize subgraph = as_read(structure, whole);
   std::vector<DevicePlan> result{structure};
   for (std::size_t s = 0; s < structure.segments.size(); ++s) {
     const StageSegment& segment = structure.segments[s];
@@ -277,7 +295,8 @@ std::string DevicePlanCosts::memory_refusal(std::int32_t device, const StageSegm
 }
 
 DevicePlanCost DevicePlanCosts::cost(const DevicePlan& device_plan,
-                                     const SubgraphSize& subgraph) const {
+                                     const SubgraphSize& whole) const {
+  const SubgraphSize subgraph = as_read(device_plan, whole);
   DevicePlanCost cost;
   cost.device_ms.assign(profile_.devices.size(), 0);
   cost.resource_ms.assign(resource_names_.size(), 0);
@@ -353,7 +372,8 @@ DevicePlanCost DevicePlanCosts::cost(const DevicePlan& device_plan,
 }
 
 std::vector<std::string> DevicePlanCosts::static_programs(const DevicePlan& device_plan,
-                                                          const SubgraphSize& subgraph) const {
+                                                          const SubgraphSize& whole) const {
+  const SubgraphSize subgraph = as_read(device_plan, whole);
   std::vector<std::string> programs;
   for (const StageSegment& segment : device_plan.segments) {
     for (const GroupShare& share : segment.shares) {

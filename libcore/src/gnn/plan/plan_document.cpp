@@ -11,6 +11,7 @@
 #include <limits>
 #include <string_view>
 
+#include "gnn/plan/device_exchange_document.hpp"
 #include "gnn/plan/rank_document.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
@@ -239,13 +240,15 @@ PlanPartition read_partition(const JsonFields& fields) {
 
 Json subgraph_json(const PlanSubgraph& subgraph) {
   const SubgraphSize& size = subgraph.size;
-  return {{"id", size.id},
-          {"n", size.n},
-          {"m", size.m},
-          {"halo", size.halo},
-          {"n_pad", subgraph.padded_nodes},
-          {"m_pad", subgraph.padded_edges},
-          {"cut_edges", size.cut_edges}};
+  Json json = {{"id", size.id},
+               {"n", size.n},
+               {"m", size.m},
+               {"halo", size.halo},
+               {"n_pad", subgraph.padded_nodes},
+               {"m_pad", subgraph.padded_edges},
+               {"cut_edges", size.cut_edges}};
+  if (size.saved > 0) json["saved"] = size.saved;
+  return json;
 }
 
 PlanSubgraph read_subgraph(const JsonFields& fields) {
@@ -255,6 +258,7 @@ PlanSubgraph read_subgraph(const JsonFields& fields) {
   subgraph.size.m = fields.integer("m", 0, kMaxCount);
   subgraph.size.halo = fields.integer("halo", 0, kMaxCount);
   subgraph.size.cut_edges = fields.integer("cut_edges", 0, kMaxCount);
+  subgraph.size.saved = integer_or(fields, "saved", 0, subgraph.size.halo, 0);
   subgraph.padded_nodes = fields.integer("n_pad", 0, kMaxCount);
   subgraph.padded_edges = fields.integer("m_pad", 0, kMaxCount);
   return subgraph;
@@ -504,6 +508,7 @@ Json to_json(const Plan& plan) {
   });
   json["legal_classes"] = plan.legal_classes;
   if (plan.ranks) json["ranks"] = to_json(*plan.ranks);
+  if (plan.exchange) json["exchange"] = to_json(*plan.exchange);
   return json;
 }
 
@@ -546,6 +551,10 @@ Plan plan_from_json(const Json& document, const std::string& file) {
   plan.legal_classes = integer_or(fields, "legal_classes", 0, kMaxCount, 0);
   if (fields.has("ranks")) {
     plan.ranks = read_rank_plan(JsonFields(fields.object("ranks"), file, "/ranks", kStyle), plan.k);
+  }
+  if (fields.has("exchange")) {
+    const JsonFields exchange(fields.object("exchange"), file, "/exchange", kStyle);
+    plan.exchange = read_device_exchange(exchange, plan.k);
   }
   return plan;
 }

@@ -19,9 +19,12 @@
 #include <optional>
 #include <set>
 
+#include "csr/finish_partition.hpp"
 #include "gnn/graph/binary_graph.hpp"
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/assemble_plan.hpp"
+#include "gnn/plan/device_cover.hpp"
+#include "gnn/plan/nested_parts.hpp"
 #include "gnn/plan/part_counts.hpp"
 #include "gnn/plan/plan_together.hpp"
 #include "gnn/plan/rank_makespan.hpp"
@@ -38,6 +41,16 @@ namespace {
 // together, but each of them some.
 constexpr std::int64_t kScheduleWork = 30'000'000;
 constexpr std::int64_t kMinWork = 2'000'000;
+
+// Of a graph whose parts are made for ranks, which takes some twenty times METIS's time.
+constexpr std::int64_t kMostEdgesToNest = 500'000;
+
+// Why sums must not cross; empty if they may.
+std::string refusal_of_sums(const PlanInput& input, const EdgeSums& sums) {
+  return input.profile.precision.empty()
+             ? sums.refusal
+             : "sums of features of " + input.profile.precision + " would be rounded to it";
+}
 
 // The quantum with the least padded work of the largest block that a static device can take, plus
 // compiles.
@@ -109,13 +122,31 @@ SweepOptions sweep_options(const PlanInput& input, const PlanOptions& options) {
   return sweep;
 }
 
+// What crosses between the devices of a plan for one process.
+enum class Crossing : std::uint8_t { kFeatures, kSums, kLargest };
+
+Crossing device_crossing(const PlanInput& input, const PlanOptions& options,
+                         Diagnostics& diagnostics) {
+  if (!options.device_cover) return Crossing::kFeatures;
+  const EdgeSums sums = edge_sums(*input.model);
+  const std::string because = refusal_of_sums(input, sums);
+  if (because.empty()) return sums.is_max ? Crossing::kLargest : Crossing::kSums;
+  diagnostics.note({.file = options.model}, "only features cross between devices: " + because);
+  return Crossing::kFeatures;
+}
+
 // `shortest_ms`: the makespan of the best plan so far. A number of parts that cannot be better than
 // that gets no search for a shorter schedule.
-void plan_parts(const PlanInput& input, const PlanOptions& options, double shortest_ms,
-                PhaseTimes& times, PartsPlan& plan) {
+void plan_parts(const PlanInput& input, const PlanOptions& options, Crossing crossing,
+                double shortest_ms, PhaseTimes& times, PartsPlan& plan) {
   if (input.graph) {
     const PhaseTimes::Scope phase(times, "halo");
     plan.sizes = subgraph_sizes(input.graph->in_edges, plan.partition.part_of, plan.k);
+    if (crossing == Crossing::kSums || crossing == Crossing::kLargest) {
+      const bool is_max = crossing == Crossing::kLargest;
+      plan.covers = cover_parts(input.graph->in_edges, plan.partition.part_of, plan.k, is_max);
+      set_saved_rows(plan.covers, is_max, plan.sizes);
+    }
   } else {
     plan.sizes = input.subgraphs;
   }
@@ -200,10 +231,7 @@ RankRequest rank_request(const PlanInput& input, const PlanOptions& options,
   request.links = input.rank_links;
   request.memory_limit = options.rank_memory;
   if (request.sums) {
-    request.features_because =
-        input.profile.precision.empty()
-            ? edge_sums(*input.model).refusal
-            : "sums of features of " + input.profile.precision + " would be rounded to it";
+    request.features_because = refusal_of_sums(input, edge_sums(*input.model));
     request.sums = request.features_because.empty();
   }
   if (!request.features_because.empty()) {
@@ -217,10 +245,11 @@ RankRequest rank_request(const PlanInput& input, const PlanOptions& options,
 // ranks take together. A number by which a rank has to hold too much has no plan.
 void add_ranks(const PlanInput& input, const PlanOptions& options, std::vector<PartsPlan>& plans,
                Diagnostics& diagnostics) {
-  const RankRequest request = rank_request(input, options, diagnostics);
+  RankRequest request = rank_request(input, options, diagnostics);
   const RowWidths widths = row_widths(*input.model);
   for (PartsPlan& plan : plans) {
     if (!plan.is_eligible()) continue;
+    request.in_order = plan.nested;
     try {
       plan.ranks =
           plan_ranks(input.graph->in_edges, plan.partition.part_of, plan.k, widths, request);
@@ -263,6 +292,32 @@ CsrGraph graph_to_cut(const PlanInput& input, const PlanOptions& options,
   return std::move(graph);
 }
 
+// Whether ranks get parts that were made for them: METIS's own take less time on large graphs, and
+// who asks for METIS gets those.
+bool nests_parts(const CsrGraph& graph, const PlanInput& input, const PlanOptions& options) {
+  return options.rank_count > 0 && !input.found && !options.minimize_volume &&
+         options.partitioner == Partitioner::kAutomatic &&
+         graph.entry_count() / 2 < kMostEdgesToNest;
+}
+
+// Puts parts for ranks in the place of METIS's, unless these are better balanced.
+void nest_parts(const CsrGraph& graph, const PlanInput& input, const PlanOptions& options,
+                PhaseTimes& times, PartsPlan& plan) {
+  const PhaseTimes::Scope phase(times, "parts for ranks");
+  NestedOptions nested{sweep_options(input, options).metis, true, options.threads};
+  nested.metis.part_count = plan.k;
+  nested.sums = !options.features_only && refusal_of_sums(input, edge_sums(*input.model)).empty();
+  auto part_of = nested_parts(input.graph->in_edges, graph, nested);
+  if (!part_of) return;
+  GraphPartition found = finish_partition(graph, plan.k, std::move(*part_of), options.seed);
+  if (partition_rank(graph, nested.metis, plan.partition).first <
+      partition_rank(graph, nested.metis, found).first) {
+    return;
+  }
+  plan.partition = std::move(found);
+  plan.nested = true;
+}
+
 // One for each number of parts that the graph has nodes for, with nothing but its partition.
 std::vector<PartsPlan> cut_graph(const PlanInput& input, const PlanOptions& options,
                                  Diagnostics& diagnostics, PhaseTimes& times) {
@@ -281,6 +336,9 @@ std::vector<PartsPlan> cut_graph(const PlanInput& input, const PlanOptions& opti
     plans[i].partition = std::move(cuts.partitions[i]);
     plans[i].levels = cuts.levels;
     plans[i].coarsest_nodes = cuts.coarsest_nodes;
+    if (plans[i].k > 1 && nests_parts(graph, input, options)) {
+      nest_parts(graph, input, options, times, plans[i]);
+    }
   }
   return plans;
 }
@@ -296,6 +354,7 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
   } else {
     plans.emplace_back().k = static_cast<std::int32_t>(input.subgraphs.size());
   }
+  const Crossing crossing = device_crossing(input, options, diagnostics);
   double shortest_ms = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (input.graph) {
@@ -303,7 +362,7 @@ PlanResult find_plan(const PlanInput& input, const PlanOptions& options, Diagnos
                       0.5 + 0.5 * static_cast<double>(i) / static_cast<double>(plans.size()),
                       "k = " + std::to_string(plans[i].k));
     }
-    plan_parts(input, options, shortest_ms, times, plans[i]);
+    plan_parts(input, options, crossing, shortest_ms, times, plans[i]);
     if (!input.graph) continue;
     pass_over_cuts_for_one(input, plans.front(), plans[i]);
     if (plans[i].is_eligible()) shortest_ms = std::min(shortest_ms, plans[i].makespan_ms);

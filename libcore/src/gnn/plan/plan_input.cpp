@@ -264,6 +264,10 @@ std::unique_ptr<PlanInput> read_plan_facts(const PlanOptions& options, Diagnosti
                 "--ranks needs a GRAPH and --model FILE: what crosses between "
                 "ranks depends on both");
   }
+  if (options.device_cover && (options.graph.empty() || options.model.empty())) {
+    throw Error(ErrorCode::kUsage,
+                "--exchange cover needs a GRAPH and --model FILE: what crosses depends on both");
+  }
   if (!options.csr_file.empty() && options.graph.empty()) {
     throw Error(ErrorCode::kUsage, "--csr: expected a GRAPH to write in binary form");
   }

@@ -198,6 +198,36 @@ std::string ranks_text(const RankPlan& plan) {
 
 }  // namespace
 
+namespace {
+
+LayerCrossing all_layers(const DeviceExchange& exchange) {
+  LayerCrossing all;
+  for (const LayerCrossing& layer : exchange.layers) {
+    all.rows += layer.rows;
+    all.halo += layer.halo;
+    all.bytes += layer.bytes;
+  }
+  return all;
+}
+
+std::string exchange_text(const DeviceExchange& exchange) {
+  const LayerCrossing all = all_layers(exchange);
+  std::vector<std::vector<std::string>> rows{
+      {">part", ">edges", ">halo", ">rows", ">of them sums"}};
+  for (const PartCover& part : exchange.parts) {
+    const auto sums = std::count_if(part.cover.begin(), part.cover.end(),
+                                    [](const CrossingRow& row) { return row.is_sum; });
+    rows.push_back({std::to_string(part.part), std::to_string(part.edges),
+                    std::to_string(part.sources), std::to_string(part.rows), std::to_string(sums)});
+  }
+  return "\n" + table_text(rows) + std::to_string(all.rows) + " of " + std::to_string(all.halo) +
+         " halo rows cross from " + exchange.host +
+         " to the other devices in all layers, the fewest and a row of zeros for each part: " +
+         bytes_text(static_cast<double>(all.bytes)) + "\n";
+}
+
+}  // namespace
+
 std::map<std::string, double> plan_metrics(const Plan& plan) {
   std::map<std::string, double> metrics;
   const Json document = to_json(plan);
@@ -216,6 +246,12 @@ std::map<std::string, double> plan_metrics(const Plan& plan) {
     metrics["exchange_bytes"] = static_cast<double>(plan.ranks->bytes());
     metrics["halo_rows"] = static_cast<double>(plan.ranks->halo());
     metrics["ranks_makespan_ms"] = plan.ranks->makespan_ms();
+  }
+  if (plan.exchange) {
+    const LayerCrossing all = all_layers(*plan.exchange);
+    metrics["exchange_rows"] = static_cast<double>(all.rows);
+    metrics["exchange_bytes"] = static_cast<double>(all.bytes);
+    metrics["halo_rows"] = static_cast<double>(all.halo);
   }
   return metrics;
 }
@@ -242,6 +278,7 @@ std::string format_plan_report(const Plan& plan) {
   text += switches_text(plan);
   for (const std::string& reason : plan.uncertain) text += "uncertain: " + reason + "\n";
   if (plan.ranks) text += ranks_text(*plan.ranks);
+  if (plan.exchange) text += exchange_text(*plan.exchange);
   return text;
 }
 

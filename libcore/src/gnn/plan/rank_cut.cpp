@@ -35,6 +35,35 @@ void for_each_cut(
   }
 }
 
+void for_each_part_cut(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                       std::int32_t part_count,
+                       const std::function<void(std::int32_t part, const CutEdges&)>& action) {
+  std::vector<std::vector<std::int32_t>> members(index_of(part_count));
+  for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {
+    members[index_of(part_of[index_of(v)])].push_back(v);
+  }
+  for (std::int32_t part = 0; part < part_count; ++part) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> edges;
+    for (const std::int32_t v : members[index_of(part)]) {
+      for (const std::int32_t u : in_edges.row(v)) {
+        if (part_of[index_of(u)] != part) edges.emplace_back(u, v);
+      }
+    }
+    if (!edges.empty()) action(part, CutEdges::of(std::move(edges)));
+  }
+}
+
+std::vector<CrossingRow> fewest_rows(const CutEdges& cut) {
+  const LeastExchange least = least_exchange(cut, 1, 1);
+  std::vector<CrossingRow> rows;
+  for (const LeastExchange::Amount& entry : least.amounts) {
+    const auto& [source, target] = cut.edges[entry.edge];
+    rows.push_back({cut.sources[index_of(source)], cut.targets[index_of(target)],
+                    least.features[index_of(source)] == 0});
+  }
+  return rows;
+}
+
 namespace {
 
 bool reads_edges(const StageInfo& stage) {

@@ -19,6 +19,15 @@ void for_each_cut(
     const std::vector<std::int32_t>& rank_of_part, std::int32_t rank_count,
     const std::function<void(std::int32_t from, std::int32_t to, const CutEdges&)>& action);
 
+/// Calls `action` for every part with edges from others, ascending, with all edges from these.
+/// Holds the edges of one part at a time. O(edges log edges).
+void for_each_part_cut(const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                       std::int32_t part_count,
+                       const std::function<void(std::int32_t part, const CutEdges&)>& action);
+
+/// The fewest rows that cover the edges, each an edge of a largest matching.
+std::vector<CrossingRow> fewest_rows(const CutEdges& cut);
+
 /// The sums over edges from other parts that the nodes of a rank need before a layer.
 struct SumCount {
   std::int64_t rows = 0;   ///< one for each node and each sibling above its part with edges into it

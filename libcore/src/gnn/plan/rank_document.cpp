@@ -22,47 +22,12 @@ constexpr std::int64_t kLargestId = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kLargestCount = std::int64_t{1} << 50;
 constexpr double kLongestLatency = 1e9;
 
-std::string cover_text(const std::vector<CrossingRow>& cover) {
-  std::string text;
-  text.reserve(cover.size() * 12);
-  for (const CrossingRow& row : cover) {
-    if (!text.empty()) text += ' ';
-    text += std::to_string(row.source);
-    text += row.is_sum ? '+' : '>';
-    text += std::to_string(row.target);
-  }
-  return text;
-}
-
 // Takes a node's number off the front.
 bool take_node(std::string_view& text, std::int32_t& node) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), node);
   if (error != std::errc() || node < 0) return false;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return true;
-}
-
-std::vector<CrossingRow> read_cover(const JsonFields& fields) {
-  const std::string text = fields.text("cover");
-  std::string_view rest = text;
-  std::vector<CrossingRow> cover;
-  while (!rest.empty()) {
-    CrossingRow row;
-    bool is_good = take_node(rest, row.source) && (rest.starts_with('>') || rest.starts_with('+'));
-    if (is_good) {
-      row.is_sum = rest.front() == '+';
-      rest.remove_prefix(1);
-      is_good = take_node(rest, row.target) && (rest.empty() || rest.starts_with(' '));
-    }
-    if (!is_good) {
-      fields.refuse("cover", "expected rows such as 12>40 or 12+40 with a blank between, found '" +
-                                 std::string(rest.substr(0, 24)) + "' behind " +
-                                 std::to_string(cover.size()) + " rows");
-    }
-    if (!rest.empty()) rest.remove_prefix(1);
-    cover.push_back(row);
-  }
-  return cover;
 }
 
 std::vector<double> read_times(const JsonFields& fields, const char* key) {
@@ -176,6 +141,41 @@ void check_parts(const JsonFields& fields, const RankPlan& plan, std::int32_t pa
 }
 
 }  // namespace
+
+std::string cover_text(const std::vector<CrossingRow>& cover) {
+  std::string text;
+  text.reserve(cover.size() * 12);
+  for (const CrossingRow& row : cover) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(row.source);
+    text += row.is_sum ? '+' : '>';
+    text += std::to_string(row.target);
+  }
+  return text;
+}
+
+std::vector<CrossingRow> read_cover(const JsonFields& fields) {
+  const std::string text = fields.text("cover");
+  std::string_view rest = text;
+  std::vector<CrossingRow> cover;
+  while (!rest.empty()) {
+    CrossingRow row;
+    bool is_good = take_node(rest, row.source) && (rest.starts_with('>') || rest.starts_with('+'));
+    if (is_good) {
+      row.is_sum = rest.front() == '+';
+      rest.remove_prefix(1);
+      is_good = take_node(rest, row.target) && (rest.empty() || rest.starts_with(' '));
+    }
+    if (!is_good) {
+      fields.refuse("cover", "expected rows such as 12>40 or 12+40 with a blank between, found '" +
+                                 std::string(rest.substr(0, 24)) + "' behind " +
+                                 std::to_string(cover.size()) + " rows");
+    }
+    if (!rest.empty()) rest.remove_prefix(1);
+    cover.push_back(row);
+  }
+  return cover;
+}
 
 Json to_json(const RankPlan& plan) {
   Json json = {{"count", plan.ranks.size()}, {"exchange", plan.sums ? "cover" : "features"}};

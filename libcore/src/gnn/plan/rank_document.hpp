@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "npu/gnn/rank_plan.hpp"
 #include "npu/support/json.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu::gnn {
+
+/// A cover as one text.
+std::string cover_text(const std::vector<CrossingRow>& cover);
+/// That of the key `cover`. Throws Error kParse.
+std::vector<CrossingRow> read_cover(const JsonFields& fields);
 
 /// The object `ranks` of a plan.
 Json to_json(const RankPlan& plan);

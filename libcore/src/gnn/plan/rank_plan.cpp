@@ -37,13 +37,8 @@ RankPair pair_of(const CutEdges& cut, std::int32_t from, std::int32_t to, bool s
                 .targets = static_cast<std::int64_t>(cut.targets.size())};
   pair.rows = pair.sources;
   if (!sums) return pair;
-  const LeastExchange least = least_exchange(cut, 1, 1);
-  pair.rows = least.cost;
-  for (const LeastExchange::Amount& entry : least.amounts) {
-    const auto& [source, target] = cut.edges[entry.edge];
-    pair.cover.push_back({cut.sources[index_of(source)], cut.targets[index_of(target)],
-                          least.features[index_of(source)] == 0});
-  }
+  pair.cover = fewest_rows(cut);
+  pair.rows = static_cast<std::int64_t>(pair.cover.size());
   return pair;
 }
 
@@ -239,7 +234,9 @@ RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& p
                                              std::to_string(kMostParts) +
                                              " can be spread over ranks");
   }
-  const std::vector<std::int32_t> order = order_parts(in_edges, part_of, part_count);
+  std::vector<std::int32_t> order(index_of(part_count));
+  std::iota(order.begin(), order.end(), 0);
+  if (!request.in_order) order = order_parts(in_edges, part_of, part_count);
   const PartTree tree(order);
   std::vector<std::int64_t> weights(order.size(), 0);
   for (std::int32_t v = 0; v < in_edges.node_count(); ++v) {

@@ -20,8 +20,11 @@
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/check_plan.hpp"
 #include "gnn/plan/cluster_costs.hpp"
+#include "gnn/plan/count_sizes.hpp"
+#include "gnn/plan/device_cover.hpp"
 #include "gnn/plan/rank_makespan.hpp"
 #include "gnn/plan/replay_clusters.hpp"
+#include "gnn/plan/verify_exchange.hpp"
 #include "gnn/plan/verify_ranks.hpp"
 #include "npu/csr/metis_partitioner.hpp"
 #include "npu/gnn/partition_file.hpp"
@@ -59,30 +62,6 @@ PlanOptions options_of(const Plan& plan, const std::string& path) {
   return options;
 }
 
-// The sizes of all parts, counted by definition.
-std::map<std::int64_t, SubgraphSize> count_sizes(const CsrGraph& graph,
-                                                 const std::vector<std::int32_t>& part_of) {
-  std::map<std::int64_t, SubgraphSize> sizes;
-  std::map<std::int64_t, std::set<std::int32_t>> halo;
-  for (std::int32_t v = 0; v < graph.node_count(); ++v) {
-    const std::int32_t part = part_of[index_of(v)];
-    SubgraphSize& size = sizes[part];
-    size.id = part;
-    ++size.n;
-    for (const std::int32_t u : graph.row(v)) {
-      ++size.m;
-      if (part_of[index_of(u)] == part) continue;
-      ++size.cut_edges;
-      halo[part].insert(u);
-    }
-  }
-  for (auto& [part, size] : sizes) {
-    size.halo = static_cast<std::int64_t>(halo[part].size());
-    size.n += size.halo;
-  }
-  return sizes;
-}
-
 class Verifier {
  public:
   Verifier(const std::string& path, Diagnostics& diagnostics)
@@ -99,6 +78,7 @@ class Verifier {
     }
     check_sizes();
     check_pad();
+    check_exchange();
     check_ranks();
     input_->settings.whole_graph = sizes_.size() == 1;
     PlanCheck sums;
@@ -188,6 +168,19 @@ class Verifier {
     }
     part_of_ = part_of;
     return count_sizes(graph, part_of);
+  }
+
+  // Costs are then those of parts that are as small as the covers make them.
+  void check_exchange() {
+    if (!plan_.exchange || diagnostics_.has_errors()) return;
+    if (!input_->graph || !input_->model || plan_.ranks) {
+      return complain("/exchange", "the plan has ranks, or no graph, or no model");
+    }
+    verify_exchange(plan_, input_->graph->in_edges, part_of_, *input_->model, input_->settings.host,
+                    [&](const std::string& pointer, const std::string& text) {
+                      complain("/exchange" + pointer, text);
+                    });
+    set_saved_rows(plan_.exchange->parts, edge_sums(*input_->model).is_max, sizes_);
   }
 
   void check_ranks() {

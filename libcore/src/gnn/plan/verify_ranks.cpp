@@ -19,8 +19,6 @@
 namespace npu::gnn {
 namespace {
 
-using NodePairs = std::set<std::pair<std::int32_t, std::int32_t>>;
-
 class RankVerifier {
  public:
   RankVerifier(const RankPlan& plan, const RankComplaint& complain)
@@ -76,7 +74,7 @@ class RankVerifier {
                                        std::to_string(stated));
   }
 
-  void check_pair(const std::pair<std::int32_t, std::int32_t>& ranks, const NodePairs& edges) {
+  void check_pair(const std::pair<std::int32_t, std::int32_t>& ranks, const EdgeSet& edges) {
     // The reader has refused pairs out of order.
     const auto name = [](const RankPair& pair) { return std::pair(pair.from, pair.to); };
     const auto stated = std::lower_bound(
@@ -101,41 +99,9 @@ class RankVerifier {
     const std::int64_t rows =
         plan_.sums ? least_rows(edges) : static_cast<std::int64_t>(sources.size());
     compare(pointer, "rows", stated->rows, rows);
-    if (plan_.sums) check_cover(pointer + "/cover", *stated, edges);
+    if (plan_.sums) check_cover(pointer + "/cover", stated->cover, edges, complain_);
     expected_.ranks[index_of(ranks.first)].rows_out += rows;
     expected_.ranks[index_of(ranks.second)].rows_in += rows;
-  }
-
-  static std::int64_t least_rows(const NodePairs& edges) {
-    return largest_matching(CutEdges::of({edges.begin(), edges.end()}));
-  }
-
-  void check_cover(const std::string& pointer, const RankPair& pair, const NodePairs& edges) const {
-    std::set<std::int32_t> matched_sources;
-    std::set<std::int32_t> matched_targets;
-    std::set<std::int32_t> features;
-    std::set<std::int32_t> sums;
-    for (const CrossingRow& row : pair.cover) {
-      const std::string edge = std::to_string(row.source) + " -> " + std::to_string(row.target);
-      if (!edges.contains({row.source, row.target})) {
-        complain_(pointer, "there is no edge " + edge + " between the two ranks");
-      }
-      if (!matched_sources.insert(row.source).second ||
-          !matched_targets.insert(row.target).second) {
-        complain_(pointer, "a node of the edge " + edge + " is in the matching twice");
-      }
-      if (row.is_sum) {
-        sums.insert(row.target);
-      } else {
-        features.insert(row.source);
-      }
-    }
-    for (const auto& [u, v] : edges) {
-      if (features.contains(u) || sums.contains(v)) continue;
-      complain_(pointer,
-                "nothing crosses for the edge " + std::to_string(u) + " -> " + std::to_string(v));
-      return;
-    }
   }
 
   void check_shares() const {
@@ -190,10 +156,42 @@ class RankVerifier {
   const RankPlan& plan_;
   const RankComplaint& complain_;
   RankPlan expected_;
-  std::map<std::pair<std::int32_t, std::int32_t>, NodePairs> cuts_;
+  std::map<std::pair<std::int32_t, std::int32_t>, EdgeSet> cuts_;
 };
 
 }  // namespace
+
+std::int64_t least_rows(const EdgeSet& edges) {
+  return largest_matching(CutEdges::of({edges.begin(), edges.end()}));
+}
+
+void check_cover(const std::string& pointer, const std::vector<CrossingRow>& cover,
+                 const EdgeSet& edges, const RankComplaint& complain) {
+  std::set<std::int32_t> matched_sources;
+  std::set<std::int32_t> matched_targets;
+  std::set<std::int32_t> features;
+  std::set<std::int32_t> sums;
+  for (const CrossingRow& row : cover) {
+    const std::string edge = std::to_string(row.source) + " -> " + std::to_string(row.target);
+    if (!edges.contains({row.source, row.target})) {
+      complain(pointer, "there is no edge " + edge + " between the two sides");
+    }
+    if (!matched_sources.insert(row.source).second || !matched_targets.insert(row.target).second) {
+      complain(pointer, "a node of the edge " + edge + " is in the matching twice");
+    }
+    if (row.is_sum) {
+      sums.insert(row.target);
+    } else {
+      features.insert(row.source);
+    }
+  }
+  for (const auto& [u, v] : edges) {
+    if (features.contains(u) || sums.contains(v)) continue;
+    complain(pointer,
+             "nothing crosses for the edge " + std::to_string(u) + " -> " + std::to_string(v));
+    return;
+  }
+}
 
 void verify_ranks(const RankPlan& plan, const CsrGraph& in_edges,
                   const std::vector<std::int32_t>& part_of, const RowWidths& widths,

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "npu/csr/csr_graph.hpp"
@@ -13,6 +15,18 @@ namespace npu::gnn {
 
 /// Told of every fault: its place below the plan's `ranks`, and a text.
 using RankComplaint = std::function<void(const std::string& pointer, const std::string& text)>;
+
+/// Edges as pairs of source and target, each once.
+using EdgeSet = std::set<std::pair<std::int32_t, std::int32_t>>;
+
+/// The size of a largest matching: no fewer rows cross for these edges. By another algorithm than
+/// the one that plans.
+std::int64_t least_rows(const EdgeSet& edges);
+
+/// That a cover's edges are some of `edges` and a matching, and that what crosses covers all of
+/// them.
+void check_cover(const std::string& pointer, const std::vector<CrossingRow>& cover,
+                 const EdgeSet& edges, const RankComplaint& complain);
 
 /// Counts again what a plan says of its ranks, from the graph and its partition: what each owns and
 /// holds, and for each pair the edges, that the cover covers them, that its edges are a matching,

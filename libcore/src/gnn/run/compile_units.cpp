@@ -50,7 +50,7 @@ UnitUses uses_of(const Plan& plan, const RunOptions& options, LoadedPlan& loaded
   UnitUses uses;
   if (!plan.ranks) {
     loaded = load_plan_parts(plan, options, times);
-    add_uses(build_task_graph(plan, loaded.parts, loaded.nodes, stage_counts(loaded.model),
+    add_uses(build_task_graph(plan, loaded.task_parts(), loaded.rows(), stage_counts(loaded.model),
                               options.plan),
              plan, loaded.model, uses);
     return uses;
@@ -66,7 +66,7 @@ UnitUses uses_of(const Plan& plan, const RunOptions& options, LoadedPlan& loaded
   for (std::int32_t rank = 0; index_of(rank) < plan.ranks->ranks.size(); ++rank) {
     const RankLayout layout = lay_out_rank(plan, rows, part_of, rank, options.plan, is_max);
     check_rank_parts(plan, rank, layout.parts, options.plan);
-    add_uses(build_task_graph(plan_of_rank(bare, rank), layout.parts, layout.row_count,
+    add_uses(build_task_graph(plan_of_rank(bare, rank), {layout.parts}, layout.row_count,
                               stage_counts(loaded.model), options.plan),
              plan, loaded.model, uses);
   }

@@ -82,6 +82,32 @@ Json ranks_json(const RankReport& ranks) {
   return json;
 }
 
+Json exchange_json(const ExchangeReport& exchange) {
+  Json json = {{"sums_ms", exchange.sums_ms}};
+  Json& layers = json["layers"] = Json::array();
+  for (const ExchangeReport::Layer& layer : exchange.layers) {
+    layers.push_back({{"layer", layer.layer},
+                      {"rows", layer.rows},
+                      {"planned_rows", layer.planned_rows},
+                      {"halo", layer.halo}});
+  }
+  return json;
+}
+
+// Sums over the layers.
+std::string exchange_text(const ExchangeReport& exchange) {
+  ExchangeReport::Layer all;
+  for (const ExchangeReport::Layer& layer : exchange.layers) {
+    all.rows += layer.rows;
+    all.planned_rows += layer.planned_rows;
+    all.halo += layer.halo;
+  }
+  return std::to_string(all.rows) + " rows of other parts crossed to devices, " +
+         std::to_string(all.planned_rows) + " by the plan, in place of " +
+         std::to_string(all.halo) + "; the host added sums up in " +
+         fixed_text(exchange.sums_ms, 3) + " ms\n";
+}
+
 std::string shares_table(const RankReport& ranks) {
   std::vector<std::vector<std::string>> rows{
       {">rank", ">predicted ms", ">computed ms", ">held ms", ">planned", ">peak memory", "read"}};
@@ -122,6 +148,7 @@ std::string format_run_times(const RunReport& report) {
             fixed_text(ranks->hidden_ms, 3) + " ms while it computed what needs none of them\n" +
             shares_table(*ranks);
   }
+  if (report.exchange) text += exchange_text(*report.exchange);
   return text + "predicted " + fixed_text(report.predicted_ms, 3) + " ms, for runs when warm\n\n";
 }
 
@@ -153,6 +180,7 @@ Json to_json(const RunReport& report) {
   }
   if (report.comparison) json["comparison"] = comparison_json(*report.comparison);
   if (report.ranks) json["ranks"] = ranks_json(*report.ranks);
+  if (report.exchange) json["exchange"] = exchange_json(*report.exchange);
   return json;
 }
 

@@ -11,7 +11,9 @@
 #include "gnn/run/plan_devices.hpp"
 #include "gnn/run/plan_executor.hpp"
 #include "gnn/run/plan_loader.hpp"
+#include "gnn/run/rank_exchange.hpp"
 #include "gnn/run/rank_run.hpp"
+#include "gnn/run/tensor_rows.hpp"
 #include "gnn/run/unit_store.hpp"
 #include "npu/gnn/features.hpp"
 #include "npu/gnn/verify_plan.hpp"
@@ -169,6 +171,31 @@ ExecutorOptions executor_options(const RunOptions& options, RankRun* ranks, cons
   return result;
 }
 
+// The sums that cross between the devices of a plan for one process, if there are any.
+struct SumsOfRun {
+  std::optional<RankExchange> sums;
+
+  void open(const LoadedPlan& loaded, const RunOptions& options, ExecutorOptions& executor) {
+    if (loaded.exchange == nullptr) return;
+    const DeviceLayout& layout = *loaded.exchange;
+    sums.emplace(layout.rows, nullptr, layout.row_bytes, layout.factors, options.threads);
+    executor.before_layer = [this](std::size_t layer, Tensor& input) { sums->begin(layer, input); };
+  }
+};
+
+ExchangeReport exchange_report(const DeviceExchange& planned, const PlanExecutor& executor,
+                               const SumsOfRun& sums) {
+  ExchangeReport report;
+  report.sums_ms = sums.sums ? sums.sums->ms() : 0;
+  const std::vector<std::int64_t> rows = executor.rows_crossed(planned.host);
+  for (const LayerCrossing& layer : planned.layers) {
+    const auto l = static_cast<std::size_t>(layer.layer - 1);
+    const std::int64_t crossed = l < rows.size() ? rows[l] : 0;
+    report.layers.push_back({layer.layer, crossed, layer.rows, layer.halo});
+  }
+  return report;
+}
+
 // A plan with the rows of its nodes in memory, or with those of a rank in files.
 struct RowsOfRun {
   std::optional<PlanExecutor> executor;
@@ -224,6 +251,7 @@ RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, UnitsOf
   ProgramCounts counts;
   std::vector<GnnDevice> devices;
   RunProgress progress(options);
+  SumsOfRun sums;
   RowsOfRun rows;
   const auto prepare = [&] {
     loaded =
@@ -232,8 +260,9 @@ RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, UnitsOf
     devices = open_devices(loaded.plan, options, cache, counts);
     if (ranks != nullptr) ranks->limit_buffers(devices);
     units.open(options, loaded, devices);
-    rows.open(loaded, devices, options, ranks,
-              executor_options(options, ranks, units.get(), progress));
+    ExecutorOptions executor = executor_options(options, ranks, units.get(), progress);
+    sums.open(loaded, options, executor);
+    rows.open(loaded, devices, options, ranks, std::move(executor));
   };
   if (ranks == nullptr) {
     prepare();
@@ -253,7 +282,10 @@ RunResult computed(const RunOptions& options, RankRun* ranks, Plan plan, UnitsOf
     run_ms.push_back(milliseconds_since(start));
     times.add("run", run_ms.back());
   }
-  if (rows.executor) result.output = rows.executor->output();
+  if (rows.executor) result.output = rows_of(rows.executor->output(), 0, loaded.nodes);
+  if (loaded.plan.exchange) {
+    report.exchange = exchange_report(*loaded.plan.exchange, *rows.executor, sums);
+  }
   report_progress(options.progress, 1, "write");
   for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
   for (const std::string& failure : plan_run.failures()) {

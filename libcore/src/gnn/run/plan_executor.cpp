@@ -15,6 +15,7 @@
 #include <map>
 #include <utility>
 
+#include "gnn/plan/device_cover.hpp"
 #include "gnn/run/bfloat16_features.hpp"
 #include "gnn/run/tensor_rows.hpp"
 #include "npu/support/ids.hpp"
@@ -57,8 +58,8 @@ PlanExecutor::PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice
     : loaded_(loaded),
       devices_(devices),
       options_(std::move(options)),
-      graph_(build_task_graph(loaded.plan, loaded.parts, loaded.nodes, stage_counts(loaded.model),
-                              plan_file, options_.layer)),
+      graph_(build_task_graph(loaded.plan, loaded.task_parts(), loaded.rows(),
+                              stage_counts(loaded.model), plan_file, options_.layer)),
       table_(options_.blocks),
       resident_features_(devices.size()) {
   if (table_ == nullptr) {
@@ -119,7 +120,7 @@ void PlanExecutor::execute() {
     if (options_.before_layer) options_.before_layer(l, x);
     input_ = std::move(x);
     narrow_input_ = narrow_features(l);
-    output_ = Tensor(DType::kFloat32, {loaded_.nodes, loaded_.model.layers[l].output_features});
+    output_ = Tensor(DType::kFloat32, {loaded_.rows(), loaded_.model.layers[l].output_features});
     values_.clear();
     for (std::size_t p = 0; p < loaded_.parts.size(); ++p) {
       values_.push_back(std::make_unique<SegmentValues>());
@@ -155,13 +156,34 @@ std::vector<ExecutedTask> PlanExecutor::executed() const {
   return executed;
 }
 
+std::vector<std::int64_t> PlanExecutor::rows_crossed(const std::string& host) const {
+  std::vector<std::int64_t> rows;
+  const auto& states = scheduler_->tasks();
+  for (std::size_t l = 0; l < states.size(); ++l) {
+    std::int64_t& of_layer = rows.emplace_back(0);
+    for (std::size_t t = 0; t < states[l].size(); ++t) {
+      const ShareTask& task = graph_.layers[l][t];
+      if (devices_[index_of(states[l][t].device)].name == host ||
+          !reads_other_parts(loaded_.model.layers[l], task.first, task.last)) {
+        continue;
+      }
+      // A share of a segment may read fewer rows than its part.
+      of_layer += task.local.empty()
+                      ? task.view.local - task.part->owned
+                      : std::count_if(task.local.begin(), task.local.end(),
+                                      [&](std::int32_t row) { return row >= task.part->owned; });
+    }
+  }
+  return rows;
+}
+
 void PlanExecutor::run(std::size_t layer, std::size_t index, std::int32_t device) {
   if (options_.before_task) options_.before_task(devices_[index_of(device)].name);
   // The host makes calls on one device from one thread at a time.
   const std::lock_guard guard(*device_mutex_[index_of(device)]);
   const ShareTask& task = graph_.layers[layer][index];
   const GnnBlock& block = *blocks_[layer][index];
-  const Subgraph& part = loaded_.parts[index_of(task.subgraph)];
+  const Subgraph& part = *task.part;
   const LayerInfo& info = loaded_.model.layers[layer];
   SegmentValues& values = *values_[index_of(task.subgraph)];
   std::map<std::string, BlockInput> inputs;
@@ -238,7 +260,7 @@ void PlanExecutor::store_rows(const Tensor& value, const ShareTask& task) {
     output_ = value;  // the whole graph in one task
     return;
   }
-  const Subgraph& part = loaded_.parts[index_of(task.subgraph)];
+  const Subgraph& part = *task.part;
   scatter_rows(value, part.nodes.data() + task.row_begin, task.view.owned, output_);
 }
 

@@ -59,7 +59,10 @@ class PlanExecutor : public PlanRun, private TaskRunner {
   std::vector<std::string> failures() const override { return scheduler_->failures(); }
   std::int32_t moved_count() const override { return scheduler_->moved_count(); }
 
-  const Tensor& output() const noexcept { return output_; }  ///< of the last run: [nodes, features]
+  /// Rows of other parts that devices other than `host` have read in the last run, by layer.
+  std::vector<std::int64_t> rows_crossed(const std::string& host) const;
+
+  const Tensor& output() const noexcept { return output_; }  ///< of the last run: [rows, features]
   const TaskGraph& graph() const noexcept { return graph_; }
   const Scheduler& scheduler() const noexcept { return *scheduler_; }
   const BlockTable& blocks() const override { return *table_; }

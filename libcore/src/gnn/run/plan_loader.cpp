@@ -5,6 +5,7 @@
 #include "gnn/run/plan_loader.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -66,12 +67,24 @@ void check_features(const LoadedPlan& loaded, const std::string& file) {
               {.file = file});
 }
 
-Tensor degrees_of(const CsrGraph& graph) {
-  Tensor degree(DType::kFloat32, {graph.node_count()});
+// Rows that hold sums have the degree whose factor is 1.
+Tensor degrees_of(const CsrGraph& graph, const LoadedPlan& loaded) {
+  Tensor degree(DType::kFloat32, {loaded.rows()});
+  auto* const values = degree.as_mutable<float>();
   for (std::int32_t v = 0; v < graph.node_count(); ++v) {
-    degree.as_mutable<float>()[v] = static_cast<float>(graph.degree(v));
+    values[v] = static_cast<float>(graph.degree(v));
   }
+  if (loaded.exchange == nullptr) return degree;
+  std::fill(values + loaded.nodes, values + loaded.rows(), loaded.exchange->neutral_degree);
   return degree;
+}
+
+// With room for sums behind the rows of nodes.
+Tensor with_room_for_sums(Tensor features, const LoadedPlan& loaded) {
+  if (loaded.exchange == nullptr) return features;
+  Tensor result(DType::kFloat32, {loaded.rows(), features.shape()[1]});
+  if (features.bytes() > 0) std::memcpy(result.mutable_data(), features.data(), features.bytes());
+  return result;
 }
 
 }  // namespace
@@ -155,7 +168,13 @@ LoadedPlan load_plan_parts(Plan stated, const RunOptions& options, PhaseTimes& t
   loaded.parts =
       timed(options, times, "subgraphs", [&] { return extract_subgraphs(graph, part_of, plan.k); });
   check_sizes(loaded, options.plan);
-  loaded.degree = degrees_of(graph);
+  if (plan.exchange) {
+    loaded.exchange = std::make_shared<const DeviceLayout>(
+        lay_out_devices(plan, loaded.model, graph, part_of, options.plan));
+    // They can have millions of rows, and nobody reads them again.
+    for (PartCover& part : loaded.plan.exchange->parts) part.cover = {};
+  }
+  loaded.degree = degrees_of(graph, loaded);
   loaded.weights = load_staged_weights(loaded.model, options.weights);
   return loaded;
 }
@@ -165,6 +184,7 @@ LoadedPlan load_plan(Plan stated, const RunOptions& options, PhaseTimes& times) 
   loaded.features =
       timed(options, times, "read the features", [&] { return read_features(options.features); });
   check_features(loaded, options.features);
+  loaded.features = with_room_for_sums(std::move(loaded.features), loaded);
   return loaded;
 }
 

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gnn/graph/binary_graph.hpp"
+#include "gnn/run/device_layout.hpp"
+#include "gnn/run/task_graph.hpp"
 #include "npu/csr/csr_graph.hpp"
 #include "npu/gnn/gnn_runner.hpp"
 #include "npu/gnn/halo.hpp"
@@ -23,9 +26,21 @@ struct LoadedPlan {
   StagedModel model;
   std::vector<Subgraph> parts;
   std::int64_t nodes = 0;  ///< of the graph
-  Tensor features;         ///< float32 [nodes, features]
-  Tensor degree;           ///< float32 [nodes]: in-edges of every node in the whole graph
+  Tensor features;         ///< float32 [rows(), features]
+  Tensor degree;           ///< float32 [rows()]: in-edges of every node in the whole graph
   std::map<std::string, Tensor> weights;
+  /// What crosses between the plan's devices; null: features alone.
+  std::shared_ptr<const DeviceLayout> exchange;
+
+  /// Rows of tensors per node: behind those of nodes lie sums that cross.
+  std::int64_t rows() const noexcept {
+    return exchange == nullptr ? nodes : exchange->rows.row_count;
+  }
+  /// For build_task_graph.
+  TaskParts task_parts() const {
+    if (exchange == nullptr) return {parts};
+    return {parts, &exchange->rows.parts, exchange->crosses};
+  }
 };
 
 /// A file that has to be a plan.

@@ -63,7 +63,7 @@ RankStream::RankStream(const LoadedPlan& loaded, const std::vector<GnnDevice>& d
       std::vector<Subgraph> parts(loaded.parts.size());
       parts[index_of(part)] = loaded.parts[index_of(part)];
       const TaskGraph graph =
-          build_task_graph(plan_of_part(loaded.plan, part, layer), parts, loaded.nodes,
+          build_task_graph(plan_of_part(loaded.plan, part, layer), {parts}, loaded.nodes,
                            stage_counts(loaded.model), inputs_.plan_file, l);
       for (const ShareTask& task : graph.layers[l]) table_.block(layer, task, task.device);
     }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "npu/support/elapsed.hpp"
@@ -44,7 +45,7 @@ void Scheduler::run_layer(std::size_t layer) {
   states_.assign(left_, State::kWaiting);
   items_.clear();
   busy_.clear();
-  fatal_.clear();
+  fatal_ = {};
   for (const SchedulerTask& task : tasks_[layer]) {
     auto& open = items_[task.item].open;
     if (open.size() <= task.segment) open.resize(task.segment + 1, 0);
@@ -58,7 +59,8 @@ void Scheduler::run_layer(std::size_t layer) {
     orphans.push_back({layer, t});
   }
   if (!orphans.empty()) {
-    give_to_others(orphans, broken_.at(tasks_[layer][orphans.back().task].device));
+    const std::int32_t device = tasks_[layer][orphans.back().task].device;
+    give_to_others(orphans, {broken_.at(device), exhausted_.contains(device)});
   }
   // A device without work waits as well: it may have to take over from one that fails. If
   // there is only one, it runs on this thread.
@@ -68,7 +70,8 @@ void Scheduler::run_layer(std::size_t layer) {
   }
   workers_.run(present.size(), [&](std::size_t i) noexcept { work(present[i]); });
   if (interrupted_) throw Error(ErrorCode::kIo, "interrupted");
-  if (!fatal_.empty()) throw Error(ErrorCode::kUnsupported, fatal_);
+  if (fatal_.text.empty()) return;
+  throw Error(fatal_.is_memory ? ErrorCode::kInfeasible : ErrorCode::kUnsupported, fatal_.text);
 }
 
 // The task that the device should start now; kNoTask if there is none.
@@ -98,10 +101,10 @@ void Scheduler::work(std::int32_t device) {
     states_[task] = State::kRunning;
     busy_.insert(resource);
     lock.unlock();
-    const std::string error = run_task(task, device);
+    const Failure error = run_task(task, device);
     lock.lock();
     busy_.erase(resource);
-    if (error.empty()) {
+    if (error.text.empty()) {
       const bool item_done = finish_task(task);
       changed_.notify_all();
       if (!item_done) continue;
@@ -111,8 +114,10 @@ void Scheduler::work(std::int32_t device) {
       continue;
     }
     states_[task] = State::kWaiting;
-    const std::string failure = "device '" + devices_[index_of(device)].name + "' failed: " + error;
-    const std::vector<Place> places = take_tasks_of(device, failure);
+    const Failure failure{"device '" + devices_[index_of(device)].name + "' failed: " + error.text,
+                          error.is_memory};
+    if (failure.is_memory) exhausted_.insert(device);
+    const std::vector<Place> places = take_tasks_of(device, failure.text);
     changed_.notify_all();
     lock.unlock();
     give_to_others(places, failure);
@@ -120,18 +125,21 @@ void Scheduler::work(std::int32_t device) {
   }
 }
 
-// What went wrong; empty if nothing did.
-std::string Scheduler::run_task(std::size_t task, std::int32_t device) {
+Scheduler::Failure Scheduler::run_task(std::size_t task, std::int32_t device) {
   SchedulerTask& state = tasks_[layer_][task];
-  std::string error;
+  Failure failure;
   state.start_ms = now_ms();
   try {
     runner_.run(layer_, task, device);
+  } catch (const std::bad_alloc&) {
+    failure = {"out of memory", true};
+  } catch (const Error& error) {
+    failure = {error.what(), error.code() == ErrorCode::kInfeasible};
   } catch (const std::exception& exception) {
-    error = exception.what();
+    failure.text = exception.what();
   }
   state.end_ms = now_ms();
-  return error;
+  return failure;
 }
 
 // Under the lock. Whether that was the item's last task.
@@ -162,7 +170,7 @@ std::vector<Scheduler::Place> Scheduler::take_tasks_of(std::int32_t device,
   return places;
 }
 
-void Scheduler::give_to_others(const std::vector<Place>& places, const std::string& failure) {
+void Scheduler::give_to_others(const std::vector<Place>& places, const Failure& failure) {
   for (const Place& place : places) {
     std::string reasons;
     bool given = false;
@@ -171,8 +179,9 @@ void Scheduler::give_to_others(const std::vector<Place>& places, const std::stri
     }
     if (given) continue;
     const std::lock_guard lock(mutex_);
-    fatal_ =
-        failure + "; no other device runs " + runner_.name_of(place.layer, place.task) + reasons;
+    fatal_ = {failure.text + "; no other device runs " + runner_.name_of(place.layer, place.task) +
+                  reasons,
+              failure.is_memory};
     changed_.notify_all();
     return;
   }

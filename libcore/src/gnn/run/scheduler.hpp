@@ -63,7 +63,8 @@ class Scheduler {
   void start();
   std::chrono::steady_clock::time_point started() const noexcept { return start_; }
   /// Runs all tasks of a layer. Throws Error kUnsupported if no device is left that can run one,
-  /// and Error kIo "interrupted" if the runner asks to stop.
+  /// kInfeasible if the last one had no memory for it, and Error kIo "interrupted" if the runner
+  /// asks to stop.
   void run_layer(std::size_t layer);
 
   const std::vector<std::vector<SchedulerTask>>& tasks() const noexcept { return tasks_; }
@@ -86,13 +87,17 @@ class Scheduler {
   };
 
   double now_ms() const;
-  bool is_over() const noexcept { return left_ == 0 || interrupted_ || !fatal_.empty(); }
+  bool is_over() const noexcept { return left_ == 0 || interrupted_ || !fatal_.text.empty(); }
   std::size_t next_task(std::int32_t device) const;
   void work(std::int32_t device);
-  std::string run_task(std::size_t task, std::int32_t device);
+  struct Failure {
+    std::string text;  // empty: there is none
+    bool is_memory = false;
+  };
+  Failure run_task(std::size_t task, std::int32_t device);
   bool finish_task(std::size_t task);
   std::vector<Place> take_tasks_of(std::int32_t device, const std::string& failure);
-  void give_to_others(const std::vector<Place>& places, const std::string& failure);
+  void give_to_others(const std::vector<Place>& places, const Failure& failure);
   bool give_to(const Place& place, std::int32_t device, std::string& reasons);
 
   std::vector<std::vector<SchedulerTask>> tasks_;
@@ -110,7 +115,8 @@ class Scheduler {
   std::set<std::int32_t> busy_;                 // resources
   std::map<std::int32_t, std::string> broken_;  // devices, with what went wrong
   std::vector<std::string> failures_;
-  std::string fatal_;
+  std::set<std::int32_t> exhausted_;  // broken devices that had too little memory
+  Failure fatal_;
   std::int32_t moved_count_ = 0;
   bool interrupted_ = false;
 };

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "npu/support/error.hpp"
@@ -69,9 +70,8 @@ SubgraphView whole_view(const Subgraph& part, std::int64_t nodes) {
 
 class Builder {
  public:
-  Builder(const Plan& plan, const std::vector<Subgraph>& parts, std::int64_t nodes,
-          const std::string& file)
-      : plan_(plan), parts_(parts), nodes_(nodes), file_(file), whole_(parts.size()) {}
+  Builder(const Plan& plan, const TaskParts& parts, std::int64_t nodes, const std::string& file)
+      : plan_(plan), choice_(parts), parts_(parts.parts), nodes_(nodes), file_(file) {}
 
   TaskGraph build(const std::vector<std::int32_t>& stage_counts, std::optional<std::size_t> only) {
     TaskGraph graph;
@@ -122,15 +122,25 @@ class Builder {
   }
 
   // The same for all tasks that are a whole subgraph.
-  const SubgraphView& whole(std::int32_t subgraph) {
-    std::optional<SubgraphView>& view = whole_[index_of(subgraph)];
-    if (!view) view = whole_view(parts_[index_of(subgraph)], nodes_);
-    return *view;
+  const SubgraphView& whole(const Subgraph& part) {
+    const auto [view, is_new] = whole_.try_emplace(&part);
+    if (is_new) view->second = whole_view(part, nodes_);
+    return view->second;
+  }
+
+  const Subgraph& part_for(std::int32_t subgraph, const PlannedStages& stages) const {
+    const auto plan = index_of(stages.id);
+    if (choice_.crossing != nullptr && plan < choice_.crosses.size() &&
+        choice_.crosses[plan] != 0) {
+      const Subgraph& part = (*choice_.crossing)[index_of(subgraph)];
+      if (!part.nodes.empty()) return part;
+    }
+    return parts_[index_of(subgraph)];
   }
 
   void add_subgraph(std::int32_t subgraph, const PlannedStages& stages,
                     std::vector<ShareTask>& tasks) {
-    const Subgraph& part = parts_[index_of(subgraph)];
+    const Subgraph& part = part_for(subgraph, stages);
     for (std::size_t s = 0; s < stages.segments.size(); ++s) {
       const PlannedSegment& segment = stages.segments[s];
       double ratio = 0;
@@ -144,6 +154,7 @@ class Builder {
                           std::llround(ratio * static_cast<double>(part.owned)), begin, part.owned);
         ShareTask& task = tasks.emplace_back();
         task.subgraph = subgraph;
+        task.part = &part;
         task.segment = s;
         task.first = segment.first;
         task.last = segment.last;
@@ -151,7 +162,7 @@ class Builder {
         task.row_begin = begin;
         task.edge_begin = part.offsets[index_of(begin)];
         if (segment.shares.size() == 1) {
-          task.view = whole(subgraph);
+          task.view = whole(part);
         } else {
           cut_out(part, begin, end, task);
           find_base_sources(task.view);
@@ -174,15 +185,16 @@ class Builder {
   }
 
   const Plan& plan_;
+  const TaskParts& choice_;
   const std::vector<Subgraph>& parts_;
   std::int64_t nodes_;
   const std::string& file_;
-  std::vector<std::optional<SubgraphView>> whole_;  // by subgraph
+  std::map<const Subgraph*, SubgraphView> whole_;
 };
 
 }  // namespace
 
-TaskGraph build_task_graph(const Plan& plan, const std::vector<Subgraph>& parts, std::int64_t nodes,
+TaskGraph build_task_graph(const Plan& plan, const TaskParts& parts, std::int64_t nodes,
                            const std::vector<std::int32_t>& stage_counts, const std::string& file,
                            std::optional<std::size_t> only) {
   return Builder(plan, parts, nodes, file).build(stage_counts, only);

@@ -289,6 +289,7 @@ void match_kernels(FusionBuilder& builder) {
   if (!any) return;
   const Readers readers(builder);
   claim_unused(builder, readers);
+  match_integer_products(builder, readers);
   claim_constants(builder);
   match_quantized(builder, readers);
   match_scaled_attention(builder, readers);

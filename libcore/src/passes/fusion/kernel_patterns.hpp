@@ -60,6 +60,7 @@ bool keeps_row_major(const FusionBuilder& builder, std::int32_t n);
 // The stages of match_kernels.
 void claim_unused(FusionBuilder& builder, const Readers& readers);
 void claim_constants(FusionBuilder& builder);
+void match_integer_products(FusionBuilder& builder, const Readers& readers);
 void match_quantized(FusionBuilder& builder, const Readers& readers);
 void match_scaled_attention(FusionBuilder& builder, const Readers& readers);
 void match_channel_gates(FusionBuilder& builder, const Readers& readers);

@@ -220,7 +220,82 @@ class QuantizedMatcher {
   const Readers& readers_;
 };
 
+/// Products of integers of 8 bits whose results are int32, with the conversions of their factors
+/// and the subtractions of zero points.
+class IntegerMatcher {
+ public:
+  IntegerMatcher(FusionBuilder& builder, const Readers& readers)
+      : builder_(builder), readers_(readers) {}
+
+  void run() {
+    for (std::int32_t n = builder_.size(); n-- > 0;) {
+      ++builder_.steps();
+      if (!builder_.free(n) || readers_.unused(n) || !builder_.enabled(Pattern::kQuantized, n)) {
+        continue;
+      }
+      if (!is_integer_product(n)) continue;
+      std::vector<std::int32_t> nodes{n};
+      const std::vector<TensorId>& inputs = builder_.node(n).inputs;
+      if (!add_factor(inputs[0], n, nodes) || !add_factor(inputs[1], n, nodes)) continue;
+      if (nodes.size() == 1 || !builder_.fits(nodes.size())) continue;
+      builder_.add_group(std::move(nodes), number_of(Pattern::kQuantized), n);
+    }
+  }
+
+ private:
+  bool is_wide(TensorId id) const { return builder_.graph().tensor(id).dtype == DType::kInt32; }
+
+  bool is_integer_product(std::int32_t n) const {
+    const Node& node = builder_.node(n);
+    const bool has_factors = node.inputs.size() == 2 && node.outputs.size() == 1;
+    if (!has_factors || !is_wide(node.outputs.front())) return false;
+    const std::string& op = node.op_type;
+    return op == "aten.matmul.default" || op == "aten.mm.default" || op == "aten.bmm.default" ||
+           op == "aten.conv1d.default" || op == "aten.conv2d.default" ||
+           op == "aten.conv3d.default";
+  }
+
+  /// The node that makes a tensor for `reader` alone, which may be in its group; -1 if there is
+  /// none.
+  std::int32_t maker(TensorId id, std::int32_t reader) const {
+    const std::int32_t n = builder_.producer(id);
+    const bool may_join = n >= 0 && builder_.free(n) && readers_.only(id) == reader &&
+                          builder_.same_device(n, reader);
+    return may_join ? n : -1;
+  }
+
+  bool add_factor(TensorId id, std::int32_t reader, std::vector<std::int32_t>& nodes) const {
+    if (is_weight(builder_, id)) return is_wide(id);
+    std::int32_t n = maker(id, reader);
+    if (n < 0) return false;
+    if (builder_.facts(n).role == Role::kSub) {
+      const Node& node = builder_.node(n);
+      const bool is_plain = node.inputs.size() == 2 && is_wide(node.inputs[1]) &&
+                            find_member(node.attrs(), "alpha") == nullptr;
+      const TensorInfo& from = builder_.graph().tensor(node.inputs[0]);
+      if (!is_plain || from.shape != builder_.graph().tensor(id).shape) return false;
+      nodes.push_back(n);
+      n = maker(node.inputs[0], n);
+    }
+    if (n < 0) return false;
+    const Node& cast = builder_.node(n);
+    const bool converts =
+        cast.op_type == "aten.to.dtype" || cast.op_type == "aten._to_copy.default";
+    if (!converts || cast.inputs.size() != 1 || !is_wide(cast.outputs.front())) return false;
+    nodes.push_back(n);
+    return is_byte(builder_.graph().tensor(cast.inputs.front()).dtype);
+  }
+
+  FusionBuilder& builder_;
+  const Readers& readers_;
+};
+
 }  // namespace
+
+void match_integer_products(FusionBuilder& builder, const Readers& readers) {
+  if (!builder.enabled(Pattern::kQuantized)) return;
+  IntegerMatcher(builder, readers).run();
+}
 
 void match_quantized(FusionBuilder& builder, const Readers& readers) {
   if (!builder.enabled(Pattern::kQuantized)) return;

@@ -113,4 +113,17 @@ TEST_CASE("numbers are folded") {
   CHECK(broadcast_index({"a", "b", "c"}, {1, 4}) == Index{"0", "c"});
 }
 
+TEST_CASE("an index that was taken apart is one place again") {
+  CHECK(linear_place(index_of_place("g", {4, 3, 5}), {4, 3, 5}) == "g");
+  CHECK(linear_place(index_of_place("g", {4, 1, 5, 1}), {4, 1, 5, 1}) == "g");
+  // The place in the dimensions behind others.
+  Index index = index_of_place("k", {8, 3, 3});
+  index.insert(index.begin(), "m");
+  CHECK(linear_place(index, {64, 8, 3, 3}) == "((m * 72) + k)");
+  // Of other extents, or in another order, it is not.
+  CHECK(linear_place(index, {64, 8, 3, 4}) != "((m * 96) + k)");
+  std::swap(index[2], index[3]);
+  CHECK(linear_place(index, {64, 8, 3, 3}) != "((m * 72) + k)");
+}
+
 }  // namespace npu::opencl

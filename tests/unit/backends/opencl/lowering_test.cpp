@@ -185,8 +185,10 @@ TEST_CASE("measured sizes are taken, and refused where no kernel has them") {
   CHECK(rule.tunables[0]->key == "product float32 b1 m64 n32 k24 nt");
   for (const auto& sizes : rule.tunables[0]->candidates) {
     const Launch launch = with(false, sizes).plan.launches.at(0);
-    CHECK(launch.local == std::array<std::uint64_t, 3>{static_cast<std::uint64_t>(sizes[4]),
-                                                       static_cast<std::uint64_t>(sizes[3]), 1});
+    CHECK(launch.local == std::array<std::uint64_t, 3>{
+                              static_cast<std::uint64_t>(sizes[4]),
+                              static_cast<std::uint64_t>(sizes[3]),
+                              static_cast<std::uint64_t>(sizes.size() == 6 ? sizes[5] : 1)});
   }
   CHECK(with(true, {4, 16, 8, 1, 1}).plan.launches.at(0).global ==
         std::array<std::uint64_t, 3>{2, 16, 1});
@@ -194,6 +196,10 @@ TEST_CASE("measured sizes are taken, and refused where no kernel has them") {
                                                  {0, 32, 64, 1, 1},
                                                  {9, 32, 16, 2, 1},
                                                  {64, 64, 16, 32, 32},
+                                                 {32, 32, 16, 8, 8, 3},
+                                                 {32, 32, 16, 8, 8, 8},
+                                                 {32, 32, 16, 8, 8, 2, 2},
+                                                 {64, 64, 4, 8, 8, 4},
                                                  {4096, 4096, 4096, 1, 1},
                                                  {64, 64, 512, 8, 8}}) {
     CHECK_THROWS_AS(with(false, sizes), Error);
@@ -201,6 +207,29 @@ TEST_CASE("measured sizes are taken, and refused where no kernel has them") {
   // What an item has to itself: sums of 8 * 1024 * 4 bytes, and tiles of (8 + 1024) * 8 * 4.
   CHECK_THROWS_AS(with(true, {8, 1024, 8, 1, 1}), Error);
   CHECK_NOTHROW(with(true, {8, 1024, 4, 1, 1}));
+}
+
+TEST_CASE("tiles of a product follow its extents and the units of the device") {
+  const auto tiling = [](std::int64_t rows, std::int64_t columns, std::int64_t summands,
+                         std::int64_t units) {
+    Machine machine;
+    machine.compute_units = units;
+    machine.max_group = 1024;
+    machine.local_bytes = 49152;
+    const Graph graph = one_node("aten.linear.default", {{{rows, summands}}, {{columns, summands}}},
+                                 {rows, columns}, Json::object());
+    return lower_graph(graph, machine, [](std::size_t, std::size_t) {})
+        .tunables.at(0)
+        .value_or(Tunable{})
+        .candidates.at(0);
+  };
+  // Much to do: large tiles. Few results of many summands: slices on as many units as there are.
+  CHECK(tiling(4096, 4096, 1024, 132) == std::vector<std::int64_t>{128, 128, 8, 16, 16});
+  const std::vector<std::int64_t> small = tiling(49, 512, 4608, 132);
+  REQUIRE(small.size() == 6);
+  CHECK(small[5] >= 4);
+  CHECK((49 + small[0] - 1) / small[0] * (512 / small[1]) >= 64);
+  CHECK(tiling(64, 64, 16, 132).size() == 5);  // one step: nothing to share
 }
 
 TEST_CASE("rows are measured by their ops and their type") {
@@ -269,11 +298,11 @@ TEST_CASE("tiles of float16 are halves where the device computes with them") {
   };
   const std::string with = source(true);
   CHECK(with.starts_with("#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"));
-  CHECK(with.find("__local half left[") != std::string::npos);
-  CHECK(with.find("acc[i][j] += (float)left[") != std::string::npos);
+  CHECK(with.find("__local half tiles[") != std::string::npos);
+  CHECK(with.find("(*(__local const half") != std::string::npos);
   CHECK(with.find("  float acc[") != std::string::npos);
   const std::string without = source(false);
-  CHECK(without.find("half left") == std::string::npos);
+  CHECK(without.find("half tiles") == std::string::npos);
   CHECK(without.find("cl_khr_fp16") == std::string::npos);
   CHECK(without.find("vload_half(") != std::string::npos);
 }

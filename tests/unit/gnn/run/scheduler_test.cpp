@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
@@ -159,6 +160,25 @@ TEST_CASE("a device that has failed elsewhere is not tried again", "[gnn][schedu
   third.leave_out(first.broken());
   CHECK_THROWS_WITH(third.run_layer(0),
                     Catch::Contains("device 'd0' failed: lost; no other device runs task 0"));
+}
+
+TEST_CASE("where no device has memory, that is the error", "[gnn][scheduler]") {
+  const std::vector<SchedulerTask> tasks{{0, 0, 0}};
+  const auto code_of = [&](const std::function<void()>& fail) {
+    Notes notes;
+    notes.on_run = [&](std::size_t, std::int32_t) { fail(); };
+    Scheduler scheduler({tasks}, devices(1), notes);
+    try {
+      scheduler.run_layer(0);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::kUsage;
+  };
+  CHECK(code_of([] { throw std::bad_alloc(); }) == ErrorCode::kInfeasible);
+  CHECK(code_of([] { throw Error(ErrorCode::kInfeasible, "out of memory"); }) ==
+        ErrorCode::kInfeasible);
+  CHECK(code_of([] { throw std::runtime_error("lost"); }) == ErrorCode::kUnsupported);
 }
 
 TEST_CASE("where no device can take over, the error says what and why", "[gnn][scheduler]") {

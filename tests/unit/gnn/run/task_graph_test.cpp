@@ -33,7 +33,7 @@ Plan two_plans() {
 
 std::string refusal(const Plan& plan, const std::vector<std::int32_t>& stage_counts) {
   try {
-    build_task_graph(plan, two_parts(), 6, stage_counts, "plan.json");
+    build_task_graph(plan, {two_parts()}, 6, stage_counts, "plan.json");
   } catch (const Error& error) {
     CHECK(error.location().file == "plan.json");
     return error.message();
@@ -44,7 +44,7 @@ std::string refusal(const Plan& plan, const std::vector<std::int32_t>& stage_cou
 }  // namespace
 
 TEST_CASE("shares own their rows and read what their edges do", "[gnn][task_graph]") {
-  const TaskGraph graph = build_task_graph(two_plans(), two_parts(), 6, {3}, "plan.json");
+  const TaskGraph graph = build_task_graph(two_plans(), {two_parts()}, 6, {3}, "plan.json");
   REQUIRE(graph.layers.size() == 1);
   REQUIRE(graph.layers[0].size() == 4);
   const ShareTask& first = graph.layers[0][0];
@@ -75,7 +75,7 @@ TEST_CASE("the graph in one part is taken as it is", "[gnn][task_graph]") {
   Plan plan = two_plans();
   plan.clusters = {{1, 1, {0}}};
   const TaskGraph graph =
-      build_task_graph(plan, extract_subgraphs(data.in_edges, {0, 0}, 1), 2, {3}, "plan.json");
+      build_task_graph(plan, {extract_subgraphs(data.in_edges, {0, 0}, 1)}, 2, {3}, "plan.json");
   CHECK(graph.layers[0][0].view.nodes.empty());
   CHECK(graph.layers[0][0].view.base_sources.empty());
 }

@@ -321,6 +321,30 @@ TEST_CASE("a quantized op takes its conversions with it", "[fuse][kernel-pattern
         Lines{"constant: v", "dequantized-on-read: y", "quantized: a p", "quantized: l"});
 }
 
+TEST_CASE("a product of integers takes conversions and zero points with it",
+          "[fuse][kernel-patterns]") {
+  const auto net_with = [&](const std::string& dtype, bool is_read_twice, const Json& alpha) {
+    KernelNet net;
+    const auto wide = [&](const std::string& name, const std::string& from, const Shape& shape) {
+      net.node(name, "aten.to.dtype", {from}, shape, {{"dtype", "torch.int32"}}, "int32");
+    };
+    net.input("q", {4, 8}, dtype).input("z", {}, "uint8").weight("w", {8, 5}, "int8");
+    wide("x", "q", {4, 8});
+    wide("n", "z", {});
+    wide("v", "p_w", {8, 5});
+    net.node("s", "aten.sub.Tensor", {"x", "n"}, Shape{4, 8}, alpha, "int32");
+    net.node("y", "aten.matmul.default", {"s", "v"}, Shape{4, 5}, Json::object(), "int32");
+    net.output("y");
+    if (is_read_twice) net.output("s");
+    return lines_of(net.build(), just({"constant", "quantized"}));
+  };
+  const Json none = Json::object();
+  CHECK(net_with("uint8", false, none) == Lines{"quantized: x v s y"});
+  CHECK(net_with("int16", false, none) == Lines{"constant: v"});
+  CHECK(net_with("uint8", true, none) == Lines{"constant: v"});
+  CHECK(net_with("uint8", false, {{"alpha", 2}}) == Lines{"constant: v"});
+}
+
 TEST_CASE("kernels: within the groups that a graph has") {
   KernelNet net;
   net.input("x", kPicture);
