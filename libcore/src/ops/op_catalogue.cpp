@@ -653,6 +653,8 @@ constexpr OpRow kOpRows[] = {
     {"aten.unbind.int", kInjective, kAlias, "(Tensor self, int dim=0) -> Tensor[]"},
     {"aten.tensor_split.sections", kInjective, kAlias,
      "(Tensor self, int sections, int dim=0) -> Tensor[]"},
+    {"aten.tensor_split.indices", kInjective, kAlias,
+     "(Tensor self, int[] indices, int dim=0) -> Tensor[]"},
     {"<built-in function getitem>", kInjective, kAlias, "(Tensor[] self, int index) -> Tensor"},
 
     // The identity at inference.

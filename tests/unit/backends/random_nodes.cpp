@@ -573,6 +573,15 @@ void split(RandomNode& c, const std::string& op) {
     }
     if (op == "aten.chunk.default") attrs["chunks"] = chunks;
     if (op == "aten.split.Tensor") attrs["split_size"] = size;
+  } else if (op == "aten.tensor_split.indices") {
+    sizes = {1, extent - 2, 1};
+    attrs["indices"] = Ints{1, r.coin() ? extent - 1 : -1};
+  } else if (op == "aten.tensor_split.sections") {
+    const std::int64_t sections = r.pick(1, 3);
+    for (std::int64_t i = 0; i < sections; ++i) {
+      sizes.push_back(extent / sections + (i < extent % sections ? 1 : 0));
+    }
+    attrs["sections"] = sections;
   } else {
     sizes = {1, extent - 1};
     attrs[op == "aten.split.sizes" ? "split_size" : "split_sizes"] = sizes;

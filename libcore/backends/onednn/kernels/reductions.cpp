@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, means, products, norms and extrema along one dimension. Each number is computed by one
-// thread in one order, whatever their number. O(elements).
+// thread in one order, whatever their number; the innermost loops are compiled once for each
+// instruction set. O(elements).
 #include "kernels/reductions.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/elements.hpp"
 #include "kernels/share_work.hpp"
@@ -15,9 +17,20 @@ namespace npu::onednn {
 namespace {
 
 template <ReductionOp kOp>
-inline double reduce(double sum, double value) {
-  if constexpr (kOp == ReductionOp::kMaximum) return value > sum || value != value ? value : sum;
-  if constexpr (kOp == ReductionOp::kMinimum) return value < sum || value != value ? value : sum;
+inline constexpr bool kIsExtremum = kOp == ReductionOp::kMaximum || kOp == ReductionOp::kMinimum;
+
+/// Extrema are elements.
+template <ReductionOp kOp>
+using SumOf = std::conditional_t<kIsExtremum<kOp>, float, double>;
+
+/// One more value. A NaN stays, since it is taken and takes none; without branches, so that loops
+/// become vectors.
+template <ReductionOp kOp>
+[[gnu::always_inline]] inline SumOf<kOp> reduce(SumOf<kOp> sum, SumOf<kOp> value) {
+  if constexpr (kIsExtremum<kOp>) {
+    const bool stays = kOp == ReductionOp::kMaximum ? value <= sum : value >= sum;
+    return static_cast<int>(stays) | static_cast<int>(sum != sum) ? sum : value;
+  }
   if constexpr (kOp == ReductionOp::kProduct) return sum * value;
   if constexpr (kOp == ReductionOp::kNorm1) return sum + std::abs(value);
   if constexpr (kOp == ReductionOp::kNorm2) return sum + value * value;
@@ -25,18 +38,15 @@ inline double reduce(double sum, double value) {
 }
 
 template <ReductionOp kOp>
-inline constexpr bool kIsExtremum = kOp == ReductionOp::kMaximum || kOp == ReductionOp::kMinimum;
+inline constexpr SumOf<kOp> kStartOf = kOp == ReductionOp::kMaximum
+                                           ? -std::numeric_limits<SumOf<kOp>>::infinity()
+                                       : kOp == ReductionOp::kMinimum
+                                           ? std::numeric_limits<SumOf<kOp>>::infinity()
+                                       : kOp == ReductionOp::kProduct ? 1
+                                                                      : 0;
 
 template <ReductionOp kOp>
-inline constexpr double kStartOf = kOp == ReductionOp::kMaximum
-                                       ? -std::numeric_limits<double>::infinity()
-                                   : kOp == ReductionOp::kMinimum
-                                       ? std::numeric_limits<double>::infinity()
-                                   : kOp == ReductionOp::kProduct ? 1.0
-                                                                  : 0.0;
-
-template <ReductionOp kOp>
-inline float finished(double sum, std::int64_t count) {
+inline float finished(SumOf<kOp> sum, std::int64_t count) {
   if constexpr (kOp == ReductionOp::kMean)
     return static_cast<float>(sum / static_cast<double>(count));
   return static_cast<float>(kOp == ReductionOp::kNorm2 ? std::sqrt(sum) : sum);
@@ -45,34 +55,24 @@ inline float finished(double sum, std::int64_t count) {
 /// One run of elements: as many sums as a few vectors hold, so that additions need not wait for
 /// each other; then these in halves.
 template <ReductionOp kOp, typename T>
-[[gnu::always_inline]] inline double reduce_run(const T* source, std::int64_t count) {
+[[gnu::always_inline]] inline SumOf<kOp> reduce_run(const T* source, std::int64_t count) {
+  using Sum = SumOf<kOp>;
   constexpr std::int64_t kLanes = 32;
-  double sums[kLanes];
-  for (double& sum : sums) sum = kStartOf<kOp>;
+  Sum sums[kLanes];
+  for (Sum& sum : sums) sum = kStartOf<kOp>;
   const std::int64_t whole = count / kLanes * kLanes;
-  const auto add = [](double& sum, double value) {
-    if (kIsExtremum<kOp>) {  // a NaN stays: every comparison with it is false
-      sum = sum == sum ? reduce<kOp>(sum, value) : sum;
-    } else if (kOp == ReductionOp::kProduct) {
-      sum *= value;
-    } else {
-      sum += kOp == ReductionOp::kNorm1   ? std::abs(value)
-             : kOp == ReductionOp::kNorm2 ? value * value
-                                          : value;
-    }
-  };
   for (std::int64_t i = 0; i < whole; i += kLanes) {
     for (std::int64_t j = 0; j < kLanes; ++j)
-      add(sums[j], static_cast<double>(load(source[i + j])));
+      sums[j] = reduce<kOp>(sums[j], static_cast<Sum>(load(source[i + j])));
   }
   for (std::int64_t i = whole; i < count; ++i) {
-    add(sums[i - whole], static_cast<double>(load(source[i])));
+    sums[i - whole] = reduce<kOp>(sums[i - whole], static_cast<Sum>(load(source[i])));
   }
 #pragma GCC unroll 8
   for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
     for (std::int64_t j = 0; j < half; ++j) {
       if constexpr (kIsExtremum<kOp>) {
-        sums[j] = sums[j] == sums[j] ? reduce<kOp>(sums[j], sums[j + half]) : sums[j];
+        sums[j] = reduce<kOp>(sums[j], sums[j + half]);
       } else {
         sums[j] =
             kOp == ReductionOp::kProduct ? sums[j] * sums[j + half] : sums[j] + sums[j + half];
@@ -124,33 +124,67 @@ void reduce_inner(const MiddleReduction& call, const T* source, T* target) {
   });
 }
 
+/// Some columns side by side, of one outer index.
+template <typename T>
+struct Columns {
+  const MiddleReduction* call;
+  const T* source;  ///< of the first column
+  T* target;
+  std::int64_t width;
+};
+
+/// Columns in groups, so that sums of one group stay in registers.
+constexpr std::int64_t kGroup = 64;
+
+template <ReductionOp kOp, typename T>
+[[gnu::always_inline]] inline void reduce_columns(const Columns<T>& columns) {
+  using Sum = SumOf<kOp>;
+  const std::int64_t count = columns.call->count;
+  const std::int64_t step = columns.call->inner;
+  const std::int64_t width = columns.width;
+  Sum sums[kGroup];
+  for (Sum& sum : sums) sum = kStartOf<kOp>;
+  const T* row = columns.source;
+  if (width == kGroup) {
+    for (std::int64_t i = 0; i < count; ++i, row += step) {
+      for (std::int64_t j = 0; j < kGroup; ++j)
+        sums[j] = reduce<kOp>(sums[j], static_cast<Sum>(load(row[j])));
+    }
+  } else {
+    for (std::int64_t i = 0; i < count; ++i, row += step) {
+      for (std::int64_t j = 0; j < width; ++j)
+        sums[j] = reduce<kOp>(sums[j], static_cast<Sum>(load(row[j])));
+    }
+  }
+  for (std::int64_t j = 0; j < width; ++j) {
+    store(columns.target[j], finished<kOp>(sums[j], count));
+  }
+}
+template <ReductionOp kOp, typename T>
+void columns_anywhere(const Columns<T>& columns) {
+  reduce_columns<kOp>(columns);
+}
+template <ReductionOp kOp, typename T>
+NPU_TARGET_AVX2 void columns_avx2(const Columns<T>& columns) {
+  reduce_columns<kOp>(columns);
+}
+template <ReductionOp kOp, typename T>
+NPU_TARGET_AVX512 void columns_avx512(const Columns<T>& columns) {
+  reduce_columns<kOp>(columns);
+}
+
 template <ReductionOp kOp, typename T>
 void reduce_middle(const MiddleReduction& call, const T* source, T* target) {
   if (call.inner == 1) return reduce_inner<kOp>(call, source, target);
-  // Columns in groups, so that sums of one group stay in registers or the L1.
-  constexpr std::int64_t kGroup = 64;
+  const auto body =
+      for_isa(call.isa, columns_anywhere<kOp, T>, columns_avx2<kOp, T>, columns_avx512<kOp, T>);
   const std::int64_t groups = (call.inner + kGroup - 1) / kGroup;
   const int threads = threads_for(call.outer * call.count * call.inner >= kParallelElements);
   share_pieces(call.outer * groups, threads, [&](std::int64_t piece, int) {
     const std::int64_t outer = piece / groups;
     const std::int64_t begin = piece % groups * kGroup;
-    const std::int64_t width = std::min(kGroup, call.inner - begin);
-    double sums[kGroup];
-    std::fill_n(sums, kGroup, kStartOf<kOp>);
-    for (std::int64_t i = 0; i < call.count; ++i) {
-      const T* row = source + (outer * call.count + i) * call.inner + begin;
-      for (std::int64_t j = 0; j < width; ++j) {
-        const auto value = static_cast<double>(load(row[j]));
-        // A NaN stays: every comparison with it is false.
-        if (!kIsExtremum<kOp> || sums[j] == sums[j]) {
-          sums[j] = reduce<kOp>(sums[j], value);
-        }
-      }
-    }
-    T* to = target + outer * call.inner + begin;
-    for (std::int64_t j = 0; j < width; ++j) {
-      store(to[j], finished<kOp>(sums[j], call.count));
-    }
+    body({&call, source + outer * call.count * call.inner + begin,
+          target + outer * call.inner + begin, std::min(kGroup, call.inner - begin)});
   });
 }
 

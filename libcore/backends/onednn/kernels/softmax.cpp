@@ -55,14 +55,15 @@ template <typename V>
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
   const std::int64_t whole = count / kLanes * kLanes;
   const std::int64_t rest = count - whole;
-  const V tail = load_some<V>(source + whole, rest);  // stays in a register
+  V tail = V{} + kMinusInfinity;  // stays in a register
+  if (rest != 0) tail = load_some<V>(source + whole, rest);
   V largest = tail;
   for (std::int64_t i = 0; i < whole; i += kLanes) {
     const V value = load_vector<V>(source + i);
     largest = value > largest ? value : largest;
   }
   const float maximum = largest_element(largest);
-  const V last = exp_vector_negative(tail - maximum);
+  const V last = rest != 0 ? exp_vector_negative(tail - maximum) : V{};
   V sums = last;
   for (std::int64_t i = 0; i < whole; i += kLanes) {
     const V value = exp_vector_negative(load_vector<V>(source + i) - maximum);
@@ -75,13 +76,14 @@ template <typename V>
     for (std::int64_t i = 0; i < whole; i += kLanes) {
       store_vector(target + i, load_vector<V>(source + i) - maximum - shift);
     }
-    return store_some(target + whole, tail - maximum - shift, rest);
+    if (rest != 0) store_some(target + whole, tail - maximum - shift, rest);
+    return;
   }
   const float factor = 1.0F / sum;
   for (std::int64_t i = 0; i < whole; i += kLanes) {
     store_vector(target + i, load_vector<V>(target + i) * factor);
   }
-  store_some(target + whole, last * factor, rest);
+  if (rest != 0) store_some(target + whole, last * factor, rest);
 }
 
 /// A vector of rows side by side, `width` of them, whose elements are `step` apart.

@@ -148,7 +148,10 @@ template <Op kOp, typename V>
     V rest;
     std::memcpy(&x, a + i, sizeof x);
     std::memcpy(&y, b + i, sizeof y);
-    if (rests_of(x, y, rest)) {
+    if constexpr (kOp == Op::kTruncateDivide) {
+      const V result = truncate_vector(x / y);
+      std::memcpy(target + i, &result, sizeof result);
+    } else if (rests_of(x, y, rest)) {
       const V result = quotients_of<kOp>(x, y, rest);
       std::memcpy(target + i, &result, sizeof result);
     } else {
@@ -327,7 +330,7 @@ template <Op kOp, typename V>
     if (type == DType::kBool) return run_row<kOp, std::uint8_t>(row);
   }
   if constexpr (kFloats) {
-    if constexpr (kOp == Op::kFloorDivide || kOp == Op::kRemainder || kOp == Op::kFmod) {
+    if constexpr (kOp >= Op::kFloorDivide && kOp <= Op::kFmod) {
       if (type == DType::kFloat32) return divide_row<kOp, V, float>(row);
       if (type == DType::kBFloat16) return divide_row<kOp, V, BFloat16>(row);
     } else {

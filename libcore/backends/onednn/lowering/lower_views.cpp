@@ -412,13 +412,39 @@ void lower_expand(Lowering& lowering, const BoundNode& node) {
   lowering.define_moved(lowering.result(), result, lowering.dtype(self), target);
 }
 
-void lower_split(Lowering& lowering, const BoundNode& node) {
-  const TensorId self = first_operand(lowering);
-  Shape shape = lowering.shape(self);
-  if (shape.empty()) lowering.invalid("a scalar cannot be split");
-  const std::size_t dimension =
-      normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
-  const std::int64_t extent = shape[dimension];
+namespace {
+
+/// The parts between the places where tensor_split cuts.
+std::vector<std::int64_t> cut_sizes(Lowering& lowering, const BoundNode& node,
+                                    std::int64_t extent) {
+  std::vector<std::int64_t> ends;
+  if (node.find("indices") != nullptr) {
+    for (const std::int64_t index : node.integers("indices")) {
+      ends.push_back(std::clamp<std::int64_t>(index < 0 ? index + extent : index, 0, extent));
+    }
+    ends.push_back(extent);
+  } else {
+    const std::int64_t sections = node.integer("sections");
+    if (sections < 1)
+      lowering.invalid("argument 'sections': " + number_text(sections) + " is not positive");
+    const auto count = std::min(sections, extent);
+    for (std::int64_t i = 1; i <= count; ++i) {
+      ends.push_back(extent / count * i + std::min(i, extent % count));
+    }
+    if (count < sections) ends.push_back(extent);
+  }
+  std::vector<std::int64_t> sizes;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : ends) {
+    if (end <= begin) lowering.refuse("self", "parts that are empty or overlap are not supported");
+    sizes.push_back(end - begin);
+    begin = end;
+  }
+  return sizes;
+}
+
+std::vector<std::int64_t> part_sizes(Lowering& lowering, const BoundNode& node,
+                                     std::int64_t extent) {
   std::vector<std::int64_t> sizes;
   const auto fill = [&](std::int64_t size) {
     for (std::int64_t begin = 0; begin < extent; begin += size) {
@@ -435,9 +461,24 @@ void lower_split(Lowering& lowering, const BoundNode& node) {
     if (size < 1)
       lowering.invalid("argument 'split_size': " + number_text(size) + " is not positive");
     fill(std::min(size, extent));
+  } else if (base_name(node.node().op_type) == "tensor_split") {
+    sizes = cut_sizes(lowering, node, extent);
   } else {
     sizes = node.integers(node.find("split_sizes") != nullptr ? "split_sizes" : "split_size");
   }
+  return sizes;
+}
+
+}  // namespace
+
+void lower_split(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = first_operand(lowering);
+  Shape shape = lowering.shape(self);
+  if (shape.empty()) lowering.invalid("a scalar cannot be split");
+  const std::size_t dimension =
+      normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
+  const std::int64_t extent = shape[dimension];
+  const std::vector<std::int64_t> sizes = part_sizes(lowering, node, extent);
   std::int64_t total = 0;
   for (const std::int64_t size : sizes) {
     if (size < 1 || size > extent - total) {

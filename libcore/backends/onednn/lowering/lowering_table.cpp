@@ -276,6 +276,8 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"aten.t.default", lower_transpose},
     {"aten.tanh.default", lower_unary},
     {"aten.tanh_.default", lower_unary},
+    {"aten.tensor_split.indices", lower_split},
+    {"aten.tensor_split.sections", lower_split},
     {"aten.tile.default", lower_repeat},
     {"aten.to.dtype", lower_to},
     {"aten.to.dtype_layout", lower_to},

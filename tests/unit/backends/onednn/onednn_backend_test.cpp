@@ -636,6 +636,8 @@ TEST_CASE("onednn splits and getitem", "[onednn]") {
   parts("split", "aten.split.Tensor", R"("split_size":3,"dim":1)", {3, 3, 1});
   parts("sizes", "aten.split_with_sizes.default", R"("split_sizes":[2,5],"dim":-2)", {2, 5});
   parts("chunk", "aten.chunk.default", R"("chunks":3,"dim":1)", {3, 3, 1});
+  parts("cuts", "aten.tensor_split.indices", R"("indices":[1,-2],"dim":1)", {1, 4, 2});
+  parts("sections", "aten.tensor_split.sections", R"("sections":3,"dim":1)", {3, 2, 2});
   check_model(model);
 }
 
