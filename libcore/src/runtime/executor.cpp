@@ -163,7 +163,7 @@ void Executor::check_in_flight(std::int32_t wanted) const {
   }
 }
 
-/// A program of each partition and a queue of each device for every run that may go on at once.
+/// A program of each partition and the queues of each device for every run that may go on at once.
 void Executor::open_flights(const ExecutorOptions& options) {
   for (std::int32_t i = 1; i < options.in_flight; ++i) {
     auto flight = std::make_unique<Flight>();
@@ -184,10 +184,21 @@ void Executor::open_flights(const ExecutorOptions& options) {
       flight->taps.push_back(program->make_taps());
     }
     for (std::size_t d = 0; d < devices_.size(); ++d) {
-      flight->queues.push_back(
-          has_queue_[d] != 0 ? std::make_unique<DeviceQueue>(devices_[d], has_times_) : nullptr);
+      auto& queues = flight->queues.emplace_back();
+      if (has_queue_[d] == 0) continue;
+      const std::size_t all = flights_.size() * kLanes;
+      const bool has_room = devices_[d]->facts().queues >= all;
+      const std::size_t lanes = has_room && has_several_partitions(d) ? kLanes : 1;
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        queues[lane] = std::make_unique<DeviceQueue>(devices_[d], has_times_);
+      }
     }
   }
+}
+
+/// Whether a run has work of a device that need not wait for other work of it.
+bool Executor::has_several_partitions(std::size_t d) const {
+  return std::ranges::count(plan_.partitions, device_names_[d], &Partition::device) > 1;
 }
 
 /// Whether results of a program may be used in place by a device of another backend.

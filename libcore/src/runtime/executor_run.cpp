@@ -59,7 +59,7 @@ Executor::Run::Run(Executor& executor, Flight& flight, std::vector<Tensor> input
       done_(executor.steps_.size(), 0),
       garbage_(executor.devices_.size()),
       placed_(executor.steps_.size()),
-      last_end_us_(executor.devices_.size(), 0),
+      last_end_us_(executor.devices_.size() * kLanes, 0),
       stop_scope_(executor.stop_.get(), programs_of(flight)),
       start_(Clock::now()) {
   for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].readers = executor.slots_[i].readers;
@@ -297,12 +297,14 @@ void Executor::Run::keep_result(const Step& step, std::size_t index,
 // ---- Work of queues ----
 
 /// Keeps an event, and says what it waited for.
-Executor::Run::Event Executor::Run::submitted(std::size_t s, Event event,
+Executor::Run::Event Executor::Run::submitted(std::size_t s, Lane lane, Event event,
                                               std::vector<Event> after) {
   Work work;
   work.event = std::move(event);
   work.after = std::move(after);
-  work.device = executor_.steps_[s].device;
+  const auto device = static_cast<std::size_t>(executor_.steps_[s].device);
+  const bool is_own = flight_.queues[device][static_cast<std::size_t>(lane)] != nullptr;
+  work.queue = device * kLanes + (is_own ? static_cast<std::size_t>(lane) : 0);
   work.submitted_us = microseconds_since(start_);
   work.record = records_[s].size();  // which is noted after its work
   work.is_first = work_[s].empty() || work_[s].back().record != work.record;
@@ -337,11 +339,11 @@ void Executor::Run::submit_partition(std::size_t s) {
     profile = std::make_unique<RunProfile>(program.signature().nodes,
                                            executor_.partitions_[partition].report_steps);
   }
-  Event event = queue(step.device)
+  Event event = queue(step.device, Lane::kRun)
                     .run(program, arguments, handles, after, profile.get(), deadline_ns(),
                          flight_.taps[partition]);
   for (const std::size_t slot : step.inputs) after.push_back(copies_[slot].cause);
-  const Event done = submitted(s, std::move(event), std::move(after));
+  const Event done = submitted(s, Lane::kRun, std::move(event), std::move(after));
   work_[s].back().profile = std::move(profile);
   StepRecord record{.kind = StepRecord::Kind::kPartition,
                     .index = step.index,
@@ -353,7 +355,13 @@ void Executor::Run::submit_partition(std::size_t s) {
     copies_[slot].ready = done;
     if (executor_.slots_[slot].needs_host) submit_fetch(s, slot, done, mapped[i]);
   }
-  queue(step.device).flush();
+  flush(step.device);
+}
+
+void Executor::Run::flush(std::int32_t device) {
+  for (const auto& each : flight_.queues[static_cast<std::size_t>(device)]) {
+    if (each != nullptr) each->flush();
+  }
 }
 
 /// Nothing that a queue still uses may go before its work is done.
@@ -383,7 +391,7 @@ void Executor::Run::finish_work(std::size_t s, Work& work) {
   if (record_ == nullptr) return;
   // It could begin once it was submitted, what it waited for was done, and so was the queue's work
   // before it.
-  double& last = last_end_us_[static_cast<std::size_t>(work.device)];
+  double& last = last_end_us_[work.queue];
   double begin = std::max(work.submitted_us, last);
   for (const Event& event : work.after) {
     if (const auto found = ended_us_.find(event.get()); found != ended_us_.end()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -52,6 +53,12 @@ struct Executor::Step {
   std::vector<std::size_t> reads;    ///< slots whose reader count drops after the step
 };
 
+/// What a queue of a device is for. A device that makes several partitions of a run has one for
+/// each, so that no transfer waits behind a partition that does not need it, nor an input behind
+/// another device's result; every other has one for all.
+enum class Lane : std::uint8_t { kRun, kUpload, kArrival, kFetch };
+inline constexpr std::size_t kLanes = 4;
+
 /// What a run has of its own, and the next one takes over. Queues go first, with their work.
 struct Executor::Flight {
   std::vector<std::unique_ptr<DeviceProgram>> programs;             // by partition
@@ -62,7 +69,7 @@ struct Executor::Flight {
   // read.
   std::vector<std::shared_ptr<DeviceBuffer>> arrivals;
   std::vector<std::shared_ptr<DeviceBuffer>> staging;
-  std::vector<std::unique_ptr<DeviceQueue>> queues;  // by device; null if it has none
+  std::vector<std::array<std::unique_ptr<DeviceQueue>, kLanes>> queues;  // by device and lane
   bool is_busy = false;
 };
 
@@ -102,7 +109,7 @@ class Executor::Run {
   struct Work {
     Event event;
     std::vector<Event> after;
-    std::int32_t device = 0;
+    std::size_t queue = 0;  ///< by device and lane
     double submitted_us = 0;
     std::size_t record = 0;  ///< of its step, if there are records
     bool is_first = false;   ///< of those of its record
@@ -132,7 +139,8 @@ class Executor::Run {
   std::byte* staging(std::size_t slot);
   void submit_partition(std::size_t s);
   void submit_fetch(std::size_t s, std::size_t slot, const Event& done, const std::byte* mapped);
-  Event submitted(std::size_t s, Event event, std::vector<Event> after);
+  Event submitted(std::size_t s, Lane lane, Event event, std::vector<Event> after);
+  void flush(std::int32_t device);
   DeviceBuffer& arrival(std::size_t slot);
 
   void settle() noexcept;
@@ -154,8 +162,11 @@ class Executor::Run {
   DeviceInstance& device(std::int32_t index) {
     return *executor_.devices_[static_cast<std::size_t>(index)];
   }
-  DeviceQueue& queue(std::int32_t device) {
-    return *flight_.queues[static_cast<std::size_t>(device)];
+  /// Of a device that has queues.
+  DeviceQueue& queue(std::int32_t device, Lane lane) {
+    const auto& queues = flight_.queues[static_cast<std::size_t>(device)];
+    const auto& own = queues[static_cast<std::size_t>(lane)];
+    return own != nullptr ? *own : *queues.front();
   }
   const TensorInfo& tensor_of(std::size_t slot) const {
     return executor_.graph_.tensor(executor_.slots_[slot].tensor);
@@ -191,7 +202,7 @@ class Executor::Run {
   std::vector<std::optional<ClockSample>> clocks_;  // by device, before the run, if it is timed
   std::vector<std::vector<npu4_span>> placed_;      // by step: its nodes on the device's clock
   std::map<const DeviceEvent*, double> ended_us_;   // of work, if there are records
-  std::vector<double> last_end_us_;                 // by device
+  std::vector<double> last_end_us_;                 // by device and lane
   std::thread thread_;
   RunStop::Scope stop_scope_;
   LogTimer timer_{LogModule::kRun, LogLevel::kDebug};

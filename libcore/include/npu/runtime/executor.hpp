@@ -176,6 +176,7 @@ class Executor {
   void open_flights(const ExecutorOptions& options);
   bool shares_events(std::int32_t a, std::int32_t b) const;
   bool copies_directly(std::int32_t from, std::int32_t to) const;
+  bool has_several_partitions(std::size_t d) const;
   bool is_shared(const DeviceProgram& program) const;
   bool submits_all() const;
   std::vector<DeviceMemoryNeed> sum_memory(
