@@ -138,7 +138,8 @@ class Emitter {
   /// The place that an index states in a dimension, with negative ones counted from its end. One
   /// outside is a fault of the run, and moved to the nearest place within.
   std::string place_within(const Node& node, const std::string& stated, std::int64_t extent);
-  /// An array that the items of a work group share, aligned to 16 bytes. Throws CannotFuse if the device has no room.
+  /// An array that the items of a work group share, aligned to 16 bytes. Throws CannotFuse if the
+  /// device has no room.
   void local_array(const std::string& type, const std::string& name,
                    std::initializer_list<std::int64_t> extents);
   /// The name of a bound that the kernel is passed, so that kernels whose operands differ in their

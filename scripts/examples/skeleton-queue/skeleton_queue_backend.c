@@ -892,8 +892,8 @@ static npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination,
   return NPU4_OK;
 }
 
-#include "skeleton_sharing.h"
 #include "skeleton_memory.h"
+#include "skeleton_sharing.h"
 
 /* ---- The table ---- */
 

@@ -291,8 +291,8 @@ static npu4_status write_with(const npu4_check_args* args, const edited_answer* 
   npu4_status status;
   if (at != NULL && key != NULL) at += strlen(key);
   if (at == NULL) return put(args->answer, answer->text, error);
-  status = args->answer->write(args->answer->context, answer->text,
-                               (uint64_t)(at - answer->text), error);
+  status = args->answer->write(args->answer->context, answer->text, (uint64_t)(at - answer->text),
+                               error);
   if (status == NPU4_OK) status = put(args->answer, more, error);
   return status == NPU4_OK ? put(args->answer, at, error) : status;
 }

@@ -50,8 +50,8 @@ struct BackendCheck {
 /// process, which may die of it, as a debugger wants it; otherwise each case runs in a process of
 /// its own, which is this program with the arguments `child_arguments`, the option --case and its
 /// number; what has to be the same in another process is asked for in a second one. A process that
-/// makes no check and reports no progress for as long as the limit is ended. Output of a backend to stdout and stderr is caught and counts against it. Throws Error
-/// if the backend is not found.
+/// makes no check and reports no progress for as long as the limit is ended. Output of a backend to
+/// stdout and stderr is caught and counts against it. Throws Error if the backend is not found.
 BackendCheck check_backend(const CheckBackendOptions& options,
                            const std::vector<std::string>& child_arguments);
 
