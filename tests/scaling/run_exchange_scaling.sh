@@ -18,7 +18,7 @@ trap 'rm -rf "$folder"' EXIT
 # The instructions of a plan of graph $1 with the exchange $2.
 instructions() {
   valgrind --tool=callgrind --callgrind-out-file=/dev/null "$bin/npu-plan" -q "$folder/graph$1" --nodes "$1" \
-    --model "$gnn/graphsage.json" --profile "$gnn/profile.json" --devices cpu --select greedy -k 4 --ranks 4 \
+    --model "$gnn/graphsage.json" --profile "$gnn/profile.json" --devices cpu --select greedy -k 4 --ranks 4 --partitioner metis \
     --exchange "$2" -o "$folder/plan.json" 2>"$folder/log" || {
     cat "$folder/log" >&2
     exit 1

@@ -892,8 +892,10 @@ static npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination,
   return NPU4_OK;
 }
 
-#include "skeleton_memory.h"
 #include "skeleton_sharing.h"
+
+/* Counts the buffers of what stands above. */
+#include "skeleton_memory.h"
 
 /* ---- The table ---- */
 
