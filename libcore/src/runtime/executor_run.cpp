@@ -297,7 +297,7 @@ void Executor::Run::keep_result(const Step& step, std::size_t index,
 // ---- Work of queues ----
 
 /// Keeps an event, and says what it waited for.
-Executor::Run::Event Executor::Run::submitted(std::size_t s, Lane lane, Event event,
+Executor::Run::Event Executor::Run::submitted(std::size_t s, Lane lane, double since, Event event,
                                               std::vector<Event> after) {
   Work work;
   work.event = std::move(event);
@@ -305,7 +305,7 @@ Executor::Run::Event Executor::Run::submitted(std::size_t s, Lane lane, Event ev
   const auto device = static_cast<std::size_t>(executor_.steps_[s].device);
   const bool is_own = flight_.queues[device][static_cast<std::size_t>(lane)] != nullptr;
   work.queue = device * kLanes + (is_own ? static_cast<std::size_t>(lane) : 0);
-  work.submitted_us = microseconds_since(start_);
+  work.submitted_us = since;
   work.record = records_[s].size();  // which is noted after its work
   work.is_first = work_[s].empty() || work_[s].back().record != work.record;
   if (record_ != nullptr) work.event->note_time();
@@ -339,11 +339,12 @@ void Executor::Run::submit_partition(std::size_t s) {
     profile = std::make_unique<RunProfile>(program.signature().nodes,
                                            executor_.partitions_[partition].report_steps);
   }
+  const double since = now_us();
   Event event = queue(step.device, Lane::kRun)
                     .run(program, arguments, handles, after, profile.get(), deadline_ns(),
                          flight_.taps[partition]);
   for (const std::size_t slot : step.inputs) after.push_back(copies_[slot].cause);
-  const Event done = submitted(s, Lane::kRun, std::move(event), std::move(after));
+  const Event done = submitted(s, Lane::kRun, since, std::move(event), std::move(after));
   work_[s].back().profile = std::move(profile);
   StepRecord record{.kind = StepRecord::Kind::kPartition,
                     .index = step.index,

@@ -139,7 +139,9 @@ class Executor::Run {
   std::byte* staging(std::size_t slot);
   void submit_partition(std::size_t s);
   void submit_fetch(std::size_t s, std::size_t slot, const Event& done, const std::byte* mapped);
-  Event submitted(std::size_t s, Lane lane, Event event, std::vector<Event> after);
+  /// `since`: before it was, since a queue may begin before the call returns.
+  Event submitted(std::size_t s, Lane lane, double since, Event event, std::vector<Event> after);
+  double now_us() const { return microseconds_since(start_); }
   void flush(std::int32_t device);
   DeviceBuffer& arrival(std::size_t slot);
 

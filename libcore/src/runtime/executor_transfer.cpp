@@ -90,8 +90,9 @@ TransferPath Executor::Run::upload(std::size_t s, const Step::Copy& upload) {
   }
   DeviceBuffer& buffer = arrival(upload.to);
   if (has_queue(to)) {
-    copy.ready =
-        submitted(s, Lane::kUpload, queue(to, Lane::kUpload).write(buffer, given.data(), {}), {});
+    const double since = now_us();
+    Event event = queue(to, Lane::kUpload).write(buffer, given.data(), {});
+    copy.ready = submitted(s, Lane::kUpload, since, std::move(event), {});
   } else {
     buffer.write(given.data());
   }
@@ -155,8 +156,9 @@ TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy
   const std::int32_t home = executor_.slots_[copy.from].device;
   if (copy.is_direct) {
     std::vector<Event> after{source.ready};
+    const double since = now_us();
     Event event = queue(step.device, Lane::kArrival).copy(*source.buffer, arrival(copy.to), after);
-    arrived.ready = submitted(s, Lane::kArrival, std::move(event), std::move(after));
+    arrived.ready = submitted(s, Lane::kArrival, since, std::move(event), std::move(after));
     return TransferPath::kDeviceCopy;
   }
   if (copy.is_shared) {
@@ -178,8 +180,9 @@ TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy
     if (!after.empty()) arrived.ready = after.front();
     return TransferPath::kWrapped;
   }
+  const double since = now_us();
   Event event = queue(step.device, Lane::kArrival).write(arrival(copy.to), source.memory, after);
-  arrived.ready = submitted(s, Lane::kArrival, std::move(event), std::move(after));
+  arrived.ready = submitted(s, Lane::kArrival, since, std::move(event), std::move(after));
   return has_queue(home) ? TransferPath::kStaged : TransferPath::kCopied;
 }
 
@@ -210,9 +213,11 @@ void Executor::Run::submit_pieces(std::size_t s, const Step::Copy& copy) {
     } else {
       piece->wait();
     }
+    const double since = now_us();
     Event event = queue(step.device, Lane::kArrival)
                       .write(to, source.memory + offset, after, {offset, kSlice});
-    copies_[copy.to].ready = submitted(s, Lane::kArrival, std::move(event), std::move(after));
+    copies_[copy.to].ready =
+        submitted(s, Lane::kArrival, since, std::move(event), std::move(after));
     offset += kSlice;
   }
 }
@@ -234,9 +239,10 @@ void Executor::Run::submit_fetch(std::size_t s, std::size_t slot, const Event& d
   copy.memory = memory;
   for (std::uint64_t offset = 0; offset < bytes; offset += kSlice) {
     std::vector<Event> after{done};
+    const double since = now_us();
     Event event = queue(executor_.steps_[s].device, Lane::kFetch)
                       .read(*copy.buffer, memory + offset, after, {offset, kSlice});
-    copy.fetched = submitted(s, Lane::kFetch, std::move(event), std::move(after));
+    copy.fetched = submitted(s, Lane::kFetch, since, std::move(event), std::move(after));
     work_[s].back().is_fetch = true;
     if (bytes > kSlice) copy.pieces.push_back(copy.fetched);
   }
