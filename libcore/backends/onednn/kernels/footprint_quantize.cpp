@@ -173,8 +173,9 @@ Footprint footprint(const IntegerProduct& kernel) {
   require(is_bytes || kernel.type == DType::kInt32, "'type' is not uint8 or int32");
   require_isa(kernel.isa);
   require(!kernel.uses_vnni || cpu_has_vnni(), "'uses_vnni' is more than this CPU has");
-  require(std::abs(kernel.left_shift) <= kMostShift && std::abs(kernel.right_shift) <= kMostShift,
-          "a shift is too large");
+  for (const std::int64_t shift : {kernel.left_shift, kernel.right_shift}) {
+    require(-kMostShift <= shift && shift <= kMostShift, "a shift is too large");
+  }
   const Count batch = at_least_one(kernel.batch, "batch");
   const Count rows = at_least_one(kernel.rows, "rows");
   const Count columns = at_least_one(kernel.columns, "columns");

@@ -11,6 +11,7 @@
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "support/temporary_folder.hpp"
+#include "test_paths.hpp"
 
 using namespace npu;
 using namespace npu::gnn;
@@ -66,6 +67,7 @@ float largest_difference(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TEST_CASE("devices that read sums compute what they compute from features", "[gnn][exchange]") {
+  if (!test::use_backends()) return;
   const test::TemporaryFolder folder;
   for (const std::string model : {"graphsage", "gcn", "largest"}) {
     for (const std::vector<std::string>& devices :
@@ -97,6 +99,7 @@ TEST_CASE("devices that read sums compute what they compute from features", "[gn
 }
 
 TEST_CASE("what the host computes alone keeps its bits", "[gnn][exchange]") {
+  if (!test::use_backends()) return;
   const test::TemporaryFolder folder;
   const ExchangeRun features = run_on(folder, "graphsage", {"cpu"}, false);
   const ExchangeRun sums = run_on(folder, "graphsage", {"cpu"}, true);
