@@ -74,7 +74,8 @@ int main(int argc, char** argv) {
       ->type_name("NAME|FILE");
   npu::cli::add_device_options(tool, options.where);
   npu::cli::add_plan_device_option(tool, plan_devices);
-  tool.add_precision(options.compile.precision, "compute float32 tensors as f32 or bf16 [f32]");
+  tool.add_precision(options.compile.precision,
+                     "compute float32 tensors as f32, bf16 or f16 [f32]");
   add_compile_precision(tool, precision);
   add_compile_options(app, isa, options);
   npu::cli::add_custom_op_options(tool, options.load_ops, options.promote);
@@ -84,7 +85,7 @@ int main(int argc, char** argv) {
   tool.add_deadline(deadline, "exit 3 if the model is not compiled after so many seconds");
   app.add_flag("--info", info, "print as JSON what the bundle GRAPH holds, and exit");
   tool.add_report(
-      "what each partition was compiled to and, with bf16, how far its results are from f32");
+      "what each partition was compiled to and, with 16 bits, how far its results are from f32");
   tool.add_assert(
       "partitions, kernels, reorders, refused, cache_hits, compile_ms, ...; with --quantize "
       "snr_db, int8_macs, ...; see npu-compile(1)");

@@ -91,7 +91,7 @@ _npu_complete() {
       return
       ;;
     --precision)
-      _npu_words 'f32 bf16' "$current"
+      _npu_words 'f32 bf16 f16' "$current"
       return
       ;;
     --isa)

@@ -15,7 +15,7 @@ gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
   gnn::RunOptions run = options.run;
   run.plan = plan;
   run.weights = shared.weights.file;
-  run.precision = shared.precision;
+  run.precision = Tool::plan_precision(shared.precision);
   if (!shared.where.target.empty()) run.target = shared.where.target;
   run.devices = plan_devices(options.devices);
   run.outputs = shared.outputs;

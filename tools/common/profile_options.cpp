@@ -107,7 +107,8 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
       ->check(in_range(1, INT64_MAX))
       ->capture_default_str();
   tool.add_precision(all.ordinary.precision,
-                     "compute float32 tensors as f32 or bf16, a staged model its features [f32]");
+                     "compute float32 tensors as f32, bf16 or f16, a staged model its features as "
+                     "f32 or bf16 [f32]");
   app.add_flag("--quick", all.quick,
                "measure less: a coarse grid and 3 runs; ordinary model: 6 runs of each placement "
                "and one refinement");

@@ -138,7 +138,7 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       ->check(in_range(1, 64))
       ->capture_default_str()
       ->excludes(one_by_one);
-  tool.add_precision(options.precision, "compute float32 tensors as f32 or bf16 [f32]");
+  tool.add_precision(options.precision, "compute float32 tensors as f32, bf16 or f16 [f32]");
   tool.add_cache(options.cache);
   tool.add_memory_limit(options.executor.backend_options);
 }

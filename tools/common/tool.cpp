@@ -180,15 +180,15 @@ void Tool::add_deadline(std::optional<double>& seconds, const std::string& what)
 
 void Tool::add_precision(std::string& precision, const std::string& what) {
   app_.add_option("--precision", precision, what)
-      ->type_name("f32|bf16")
-      ->check(CLI::Validator(
-          [](std::string& text) {
-            return text != "f16" ? std::string()
-                                 : "no backend here computes float32 tensors in float16; float16 "
-                                   "tensors run as they are, with f32";
-          },
-          ""))
-      ->check(one_of({"f32", "bf16"}));
+      ->type_name("f32|bf16|f16")
+      ->check(one_of({"f32", "bf16", "f16"}));
+}
+
+std::string Tool::plan_precision(const std::string& precision) {
+  if (precision == "f16") {
+    throw Error(ErrorCode::kUsage, "--precision f16: the features of a plan are f32 or bf16");
+  }
+  return precision;
 }
 
 void Tool::refuse(const std::vector<std::string>& options, const std::string& why) const {

@@ -60,8 +60,10 @@ class Tool {
   void add_memory_limit(Json& backend_options);
   /// --deadline in seconds: above 0, at most a year.
   void add_deadline(std::optional<double>& seconds, const std::string& what);
-  /// --precision f32|bf16.
+  /// --precision f32|bf16|f16.
   void add_precision(std::string& precision, const std::string& what);
+  /// The same for a plan of a graph neural network. Throws Error kUsage for f16.
+  static std::string plan_precision(const std::string& precision);
   /// Throws Error kUsage, "OPTION WHY", if one of `options` was given; for options that the library
   /// would not see.
   void refuse(const std::vector<std::string>& options, const std::string& why) const;

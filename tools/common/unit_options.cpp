@@ -23,7 +23,9 @@ ExitStatus compile_plan(Tool& tool, const CompileModelOptions& shared,
   }
   gnn::RunOptions options;
   options.plan = tool.input();
-  if (tool.app().count("--precision") > 0) options.precision = shared.compile.precision;
+  if (tool.app().count("--precision") > 0) {
+    options.precision = Tool::plan_precision(shared.compile.precision);
+  }
   options.weights = shared.weights.file;
   options.target = shared.where.target;
   options.devices = plan_devices(devices);

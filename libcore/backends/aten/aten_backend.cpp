@@ -202,8 +202,10 @@ void check_compile_options(const char* text) {
   const Json options = parse_json(text, "compile options");
   if (!options.is_object()) invalid("compile options: expected an object");
   const Json* precision = find_member(options, "precision");
-  if (precision == nullptr || *precision == "f32" || *precision == "bf16") return;
-  invalid("option 'precision': expected f32 or bf16, found " + precision->dump());
+  if (precision == nullptr || *precision == "f32" || *precision == "bf16" || *precision == "f16") {
+    return;
+  }
+  invalid("option 'precision': expected f32, bf16 or f16, found " + precision->dump());
 }
 
 npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {

@@ -41,9 +41,10 @@ void check_options(const char* options) {
   require(json.is_object(), "compile options: expected a JSON object");
   const Json* precision = find_member(json, "precision");
   if (precision == nullptr || *precision == "f32") return;
-  require(precision->is_string() && *precision == "bf16",
-          "compile option 'precision': expected \"f32\" or \"bf16\"");
-  throw StatusError{NPU4_UNSUPPORTED, "precision bf16 is not offered by this backend"};
+  require(precision->is_string() && (*precision == "bf16" || *precision == "f16"),
+          "compile option 'precision': expected \"f32\", \"bf16\" or \"f16\"");
+  throw StatusError{NPU4_UNSUPPORTED, "precision " + precision->get<std::string>() +
+                                          " is not offered by this backend"};
 }
 
 std::uint64_t sum_of(const std::vector<PlanTensor>& tensors) {

@@ -69,14 +69,15 @@ Json memory_answer(const Plan& plan) {
 }
 
 /// Whether options ask for a precision that nothing is compiled in.
-bool asks_for_bf16(const char* options) {
+bool asks_for_other_precision(const char* options) {
   if (options == nullptr || *options == '\0') return false;
   const Json json = parse_json(options, "options");
   require(json.is_object(), "options: expected a JSON object");
   const Json* precision = find_member(json, "precision");
-  require(precision == nullptr || *precision == "f32" || *precision == "bf16",
-          "option 'precision': expected \"f32\" or \"bf16\"");
-  return precision != nullptr && *precision == "bf16";
+  require(
+      precision == nullptr || *precision == "f32" || *precision == "bf16" || *precision == "f16",
+      "option 'precision': expected \"f32\", \"bf16\" or \"f16\"");
+  return precision != nullptr && *precision != "f32";
 }
 
 }  // namespace
@@ -86,13 +87,13 @@ npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* 
     require(device != nullptr && args != nullptr && NPU4_HAS(args, answer) &&
                 args->answer != nullptr && args->sub_ir != nullptr,
             "an argument is null");
-    const bool is_bf16 = asks_for_bf16(args->options);
+    const bool is_other = asks_for_other_precision(args->options);
     const std::string_view text(args->sub_ir, static_cast<std::size_t>(args->sub_ir_size));
     const Graph graph = read_valid_graph(text, "sub-IR");
     check_sub_ir_version(graph);
     Json answer = Json::object();
     std::string reason;
-    if (is_bf16) {
+    if (is_other) {
       answer["nodes"] = std::vector<Json>(
           graph.nodes().size(), refusal_of("precision bf16 is not offered by this backend"));
     } else if (const auto plan = plan_of_question(graph, device->machine, reason)) {

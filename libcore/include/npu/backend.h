@@ -414,8 +414,9 @@ typedef struct npu4_compile_args {
   const npu4_tensor* const* weights;
   uint64_t weight_count;
   /* A JSON object; null: none. "precision" is "f32" (the default: float32 tensors are computed in
-     float32) or "bf16" (they may be stored and computed in bfloat16, with accumulation, norms and
-     softmax in float32; inputs and outputs keep their dtypes). */
+     float32), "bf16" (they may be stored and computed in bfloat16, with accumulation, norms and
+     softmax in float32; inputs and outputs keep their dtypes) or "f16" (the same in float16, or
+     with float16 for weights alone). A precision that is not offered is NPU4_UNSUPPORTED. */
   const char* options;
   uint32_t ir_version;
   uint32_t flags;

@@ -9,6 +9,10 @@
 
 namespace npu {
 
+bool is_narrow_precision(std::string_view precision) {
+  return precision == "bf16" || precision == "f16";
+}
+
 Tolerance tolerance_for(DType dtype, const ToleranceOptions& options) {
   const bool is_narrow = dtype == DType::kBFloat16 || dtype == DType::kFloat16 || options.is_narrow;
   return {options.rtol.value_or(is_narrow ? 2e-2 : 1e-3),

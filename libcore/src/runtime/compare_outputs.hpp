@@ -19,6 +19,9 @@ struct ToleranceOptions {
   bool is_narrow = false;           ///< computed in 16 bits, whatever the dtype
 };
 
+/// True for a precision that computes or keeps float32 tensors in 16 bits: bf16, f16.
+bool is_narrow_precision(std::string_view precision);
+
 /// The tolerance of a tensor of this dtype.
 Tolerance tolerance_for(DType dtype, const ToleranceOptions& options);
 

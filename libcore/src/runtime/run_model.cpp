@@ -119,7 +119,7 @@ RunReport report_of(const Graph& graph, const Graph& shown, const ReadyModel& mo
 }
 
 bool measures_precision(const RunModelOptions& options) {
-  return options.measure_precision && options.precision == "bf16";
+  return options.measure_precision && is_narrow_precision(options.precision);
 }
 
 /// What the comparisons of the options compile anew.
@@ -200,8 +200,9 @@ void compare(const Graph& graph, const Graph& shown, const ReadyModel& model,
              RunReport& report) {
   ExecutorOptions devices = executor_options(options);
   devices.in_flight = 1;
-  const ToleranceOptions tolerance{
-      .rtol = options.rtol, .atol = options.atol, .is_narrow = options.precision == "bf16"};
+  const ToleranceOptions tolerance{.rtol = options.rtol,
+                                   .atol = options.atol,
+                                   .is_narrow = is_narrow_precision(options.precision)};
   if (!options.expect.empty()) {
     report.expect =
         compare_outputs(shown, outputs, expected_outputs(shown, options.expect), tolerance);

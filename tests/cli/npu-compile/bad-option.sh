@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$CASES/lib.sh"
 try npu-compile --no-such-option
-try npu-compile --precision f16 model.json
+try npu-compile --precision f8 model.json
 try npu-compile --jobs -1 model.json
 try npu-compile --cache-limit 8GB model.json
 try npu-compile --cache-limit '' model.json

@@ -81,7 +81,7 @@ std::vector<npu_tensor> checked_weights(const npu4_tensor* const* weights, std::
 // ---- Compile ----
 
 struct CompileOptions {
-  bool bfloat16 = false;
+  std::string precision = "f32";
   LayoutNames layouts;
 };
 
@@ -91,9 +91,9 @@ CompileOptions read_compile_options(std::string_view text) {
   const Json json = parse_json(text, "compile options");
   require(json.is_object(), "compile options: expected a JSON object");
   if (const Json* value = find_member(json, "precision")) {
-    require(value->is_string() && (*value == "f32" || *value == "bf16"),
-            "compile option 'precision': expected \"f32\" or \"bf16\"");
-    result.bfloat16 = *value == "bf16";
+    require(value->is_string() && (*value == "f32" || *value == "bf16" || *value == "f16"),
+            "compile option 'precision': expected \"f32\", \"bf16\" or \"f16\"");
+    result.precision = value->get<std::string>();
   }
   result.layouts = read_layouts(json);
   return result;
@@ -101,12 +101,19 @@ CompileOptions read_compile_options(std::string_view text) {
 
 Machine machine_for(const npu4_device& device, const CompileOptions& options) {
   Machine machine = device.machine;
-  if (options.bfloat16 && !machine.native_bfloat16) {
+  machine.prefer_bfloat16 = options.precision == "bf16";
+  machine.float16_weights = options.precision == "f16";
+  if (machine.float16_weights && !machine.has_avx2()) {
+    throw StatusError{NPU4_UNSUPPORTED,
+                      std::string("precision f16 needs a CPU with AVX2, AVX-512 or NEON; the level "
+                                  "here is '") +
+                          std::string(isa_name()) + "'"};
+  }
+  if (machine.prefer_bfloat16 && !machine.native_bfloat16) {
     throw StatusError{NPU4_UNSUPPORTED,
                       std::string("precision bf16 needs a CPU with AVX-512; the level here is '") +
                           std::string(isa_name()) + "'"};
   }
-  machine.prefer_bfloat16 = options.bfloat16;
   machine.threads = device.threads;
   return machine;
 }
@@ -130,11 +137,16 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     const StoredPlan stored = store_plan(plan);
     const std::vector<std::byte> bytes = write_plan(stored.record);
     const std::string report =
-        compile_report(graph, plan, stored, device->engine, options.bfloat16);
+        compile_report(graph, plan, stored, device->engine, options.precision);
     ConstantPacker packer(plan, weights, device->engine, [&](std::size_t done, std::size_t total) {
       progress(done, total, "packing weights");
     });
-    write_blob(bytes, report, packer, pieces_to(args->blob, error));
+    try {
+      write_blob(bytes, report, packer, pieces_to(args->blob, error));
+    } catch (const Float16Overflow& overflow) {
+      throw StatusError{NPU4_INVALID,
+                        node_text(graph.nodes().at(overflow.node)) + ": " + overflow.text};
+    }
   });
 }
 

@@ -130,17 +130,15 @@ template <>
 inline constexpr auto kFields<PackedGemm> = std::make_tuple(
     NPU_FIELD(PackedGemm, images), NPU_FIELD(PackedGemm, rows), NPU_FIELD(PackedGemm, inner),
     NPU_FIELD(PackedGemm, columns), NPU_FIELD(PackedGemm, source), NPU_FIELD(PackedGemm, target),
-    NPU_FIELD(PackedGemm, use_strassen), NPU_FIELD(PackedGemm, has_norm),
-    NPU_FIELD(PackedGemm, norm_relu), NPU_FIELD(PackedGemm, has_bias),
-    NPU_FIELD(PackedGemm, epilogue), NPU_FIELD(PackedGemm, isa));
+    NPU_FIELD(PackedGemm, use_strassen), NPU_FIELD(PackedGemm, float16_weights),
+    NPU_FIELD(PackedGemm, has_norm), NPU_FIELD(PackedGemm, norm_relu),
+    NPU_FIELD(PackedGemm, has_bias), NPU_FIELD(PackedGemm, epilogue), NPU_FIELD(PackedGemm, isa));
 
 template <>
-inline constexpr auto kFields<Gemv> = std::make_tuple(NPU_FIELD(Gemv, rows), NPU_FIELD(Gemv, inner),
-                                                      NPU_FIELD(Gemv, columns),
-                                                      NPU_FIELD(Gemv, source_row),
-                                                      NPU_FIELD(Gemv, has_bias),
-                                                      NPU_FIELD(Gemv, epilogue),
-                                                      NPU_FIELD(Gemv, isa));
+inline constexpr auto kFields<Gemv> =
+    std::make_tuple(NPU_FIELD(Gemv, rows), NPU_FIELD(Gemv, inner), NPU_FIELD(Gemv, columns),
+                    NPU_FIELD(Gemv, source_row), NPU_FIELD(Gemv, float16_weights),
+                    NPU_FIELD(Gemv, has_bias), NPU_FIELD(Gemv, epilogue), NPU_FIELD(Gemv, isa));
 
 template <>
 inline constexpr auto kFields<Attention> = std::make_tuple(
@@ -457,6 +455,9 @@ inline constexpr auto kFields<WinogradWeights> = std::make_tuple(NPU_FIELD(Winog
 template <>
 inline constexpr auto kFields<PackedGemmWeights> = std::make_tuple(NPU_FIELD(PackedGemmWeights,
                                                                              gemm));
+
+template <>
+inline constexpr auto kFields<HalfWeights> = std::make_tuple(NPU_FIELD(HalfWeights, count));
 
 template <>
 inline constexpr auto kFields<PanelWeights> = std::make_tuple(NPU_FIELD(PanelWeights, channels),

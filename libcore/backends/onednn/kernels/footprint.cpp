@@ -103,7 +103,7 @@ Footprint footprint(const PackedGemm& kernel) {
           "steps of the target repeat elements");
   FootprintBuilder builder;
   builder.read(span(kernel.source, kernel.inner))
-      .read(Count{kernel.inner} * kernel.columns)
+      .read(Count{kernel.inner} * kernel.columns, kernel.float16_weights ? 2 : kFloat)
       .read_if(kernel.has_norm, Count{2} * kernel.inner)
       .read_if(kernel.has_bias, kernel.columns)
       .read_epilogue(kernel.epilogue, target)
@@ -120,6 +120,11 @@ Footprint footprint(const PackedGemmWeights& kernel) {
   return FootprintBuilder().read(weights).write(weights).done();
 }
 
+Footprint footprint(const HalfWeights& kernel) {
+  const Count count = at_least_one(kernel.count, "count");
+  return FootprintBuilder().read(count).write(count, 2).done();
+}
+
 Footprint footprint(const Gemv& kernel) {
   require(kernel.rows >= 1 && kernel.rows <= Gemv::kMaxRows, "'rows' is not in 1..4");
   require(kernel.threads >= 1, "'threads' is below 1");
@@ -129,7 +134,7 @@ Footprint footprint(const Gemv& kernel) {
   const Count target = Count{kernel.rows} * columns;
   return FootprintBuilder()
       .read(last_of(kernel.rows, kernel.source_row) + inner)
-      .read(inner * columns)
+      .read(inner * columns, kernel.float16_weights ? 2 : kFloat)
       .read_if(kernel.has_bias, columns)
       .read_epilogue(kernel.epilogue, target)
       .write(target)

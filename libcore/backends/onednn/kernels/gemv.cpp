@@ -3,13 +3,15 @@
 // has a run of columns, whose weights lie one behind the other, and multiplies them with the rows,
 // which stay in the L1. Sums of a column are kept in four vectors and added up at its end;
 // 16 columns at a time get bias and epilogue. O(rows * inner * columns / 16) multiply-adds of
-// vectors, inner * columns floats of memory read.
+// vectors, inner * columns floats, or float16 numbers, of memory read.
 #include "kernels/gemv.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
+#include "npu/tensor/tensor.hpp"
 
 namespace npu::onednn {
 
@@ -22,6 +24,7 @@ struct Task {
   const Gemv* call;
   const float* source;
   const float* weight;
+  const std::uint16_t* halves;
   const float* bias;
   const float* const* operands;
   float* target;
@@ -29,23 +32,45 @@ struct Task {
   std::int64_t last;
 };
 
+template <typename T>
+const T* weights_of(const Task& task) {
+  if constexpr (std::is_same_v<T, float>) {
+    return task.weight;
+  } else {
+    return task.halves;
+  }
+}
+
+/// A weight's float.
+inline float float_of(float weight) { return weight; }
+inline float float_of(std::uint16_t weight) { return float16_to_float(weight); }
+
+template <typename V, bool kHasF16c>
+[[gnu::always_inline]] inline V load_weights(const float* from) {
+  return load_vector<V>(from);
+}
+template <typename V, bool kHasF16c>
+[[gnu::always_inline]] inline V load_weights(const std::uint16_t* from) {
+  return load_halves<V, kHasF16c>(from);
+}
+
 /// sums[row][column] for up to kGroup columns from `column` on.
-template <typename V, int kRows>
+template <typename V, typename T, bool kHasF16c, int kRows>
 [[gnu::always_inline]] inline void multiply(const Task& task, std::int64_t column,
                                             std::int64_t count, float (*sums)[kGroup]) {
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
   constexpr std::int64_t kUnroll = 4;
-  constexpr std::int64_t kAhead = 1024;  // floats: a page
+  constexpr std::int64_t kAhead = 4096 / sizeof(T);  // a page
   const Gemv& call = *task.call;
   const std::int64_t whole = call.inner / (kUnroll * kLanes) * (kUnroll * kLanes);
   for (std::int64_t i = 0; i < count; ++i) {
-    const float* weight = task.weight + (column + i) * call.inner;
+    const T* weight = weights_of<T>(task) + (column + i) * call.inner;
     V parts[kRows][kUnroll]{};
     for (std::int64_t k = 0; k < whole; k += kUnroll * kLanes) {
 #pragma GCC unroll 4
       for (std::int64_t j = 0; j < kUnroll; ++j) {
         __builtin_prefetch(weight + k + j * kLanes + kAhead);
-        const V factor = load_vector<V>(weight + k + j * kLanes);
+        const V factor = load_weights<V, kHasF16c>(weight + k + j * kLanes);
 #pragma GCC unroll 4
         for (int row = 0; row < kRows; ++row) {
           parts[row][j] +=
@@ -57,7 +82,7 @@ template <typename V, int kRows>
       const V all = (parts[row][0] + parts[row][1]) + (parts[row][2] + parts[row][3]);
       float sum = sum_of_elements(all);
       for (std::int64_t k = whole; k < call.inner; ++k) {
-        sum += weight[k] * task.source[row * call.source_row + k];
+        sum += float_of(weight[k]) * task.source[row * call.source_row + k];
       }
       sums[row][i] = sum;
     }
@@ -94,42 +119,54 @@ template <typename V>
   std::copy_n(with_bias, count, target);
 }
 
-template <typename V, int kRows>
+template <typename V, typename T, bool kHasF16c, int kRows>
 [[gnu::always_inline]] inline void run_rows(const Task& task) {
   for (std::int64_t column = task.first; column < task.last; column += kGroup) {
     const std::int64_t count = std::min(kGroup, task.last - column);
     float sums[kRows][kGroup]{};
-    multiply<V, kRows>(task, column, count, sums);
+    multiply<V, T, kHasF16c, kRows>(task, column, count, sums);
     for (std::int64_t row = 0; row < kRows; ++row) {
       finish<V>(task, row, column, count, sums[row]);
     }
   }
 }
 
-template <typename V>
-[[gnu::always_inline]] inline void run_task(const Task& task) {
+template <typename V, typename T, bool kHasF16c>
+[[gnu::always_inline]] inline void run_weights(const Task& task) {
   switch (task.call->rows) {
     case 1:
-      return run_rows<V, 1>(task);
+      return run_rows<V, T, kHasF16c, 1>(task);
     case 2:
-      return run_rows<V, 2>(task);
+      return run_rows<V, T, kHasF16c, 2>(task);
     case 3:
-      return run_rows<V, 3>(task);
+      return run_rows<V, T, kHasF16c, 3>(task);
     default:
-      return run_rows<V, 4>(task);
+      return run_rows<V, T, kHasF16c, 4>(task);
   }
 }
 
-void run_anywhere(const Task& task) { run_task<NarrowFloats>(task); }
-NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<NarrowFloats>(task); }
-NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<Float16>(task); }
+template <typename V, bool kHasF16c>
+[[gnu::always_inline]] inline void run_task(const Task& task) {
+  if (task.call->float16_weights) return run_weights<V, std::uint16_t, kHasF16c>(task);
+  run_weights<V, float, kHasF16c>(task);
+}
+
+void run_anywhere(const Task& task) { run_task<NarrowFloats, false>(task); }
+NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<NarrowFloats, true>(task); }
+NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<Float16, true>(task); }
 
 }  // namespace
 
 Gemv::Operands Gemv::bind(Addresses addresses) const {
   OperandReader in(addresses);
-  return {in.next<const float>(), in.next<const float>(), in.next_if<const float>(has_bias),
-          in.epilogue(epilogue), in.next<float>()};
+  Operands operands{};
+  operands.source = in.next<const float>();
+  operands.weight = in.next_if<const float>(!float16_weights);
+  operands.halves = in.next_if<const std::uint16_t>(float16_weights);
+  operands.bias = in.next_if<const float>(has_bias);
+  operands.epilogue = in.epilogue(epilogue);
+  operands.target = in.next<float>();
+  return operands;
 }
 
 void Gemv::run(const Operands& operands) const {
@@ -140,8 +177,8 @@ void Gemv::run(const Operands& operands) const {
   const std::int64_t parts = std::clamp<std::int64_t>(
       inner * columns / kMinFloats, 1, std::min<std::int64_t>(kParts * threads, groups));
   share_pieces(parts, threads, [&](std::int64_t part, int) {
-    body({this, operands.source, operands.weight, operands.bias, operands.epilogue.data(),
-          operands.target, groups * part / parts * kGroup,
+    body({this, operands.source, operands.weight, operands.halves, operands.bias,
+          operands.epilogue.data(), operands.target, groups * part / parts * kGroup,
           std::min(columns, groups * (part + 1) / parts * kGroup)});
   });
 }

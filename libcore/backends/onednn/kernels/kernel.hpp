@@ -48,8 +48,8 @@ using Kernel = std::variant<
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
     Triangle, IndexedCopy,
     // Run when a program is compiled.
-    WinogradWeights, PackedGemmWeights, PanelWeights, GateWeights, FoldNormWeights, FoldNormBias,
-    NormVectors, RecurrenceWeights>;
+    WinogradWeights, PackedGemmWeights, HalfWeights, PanelWeights, GateWeights, FoldNormWeights,
+    FoldNormBias, NormVectors, RecurrenceWeights>;
 
 std::string_view kernel_name(const Kernel& kernel);
 

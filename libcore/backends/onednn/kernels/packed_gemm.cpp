@@ -14,6 +14,9 @@
 // one, and an infinity in one makes NaN in both: where the sums of magnitudes of two rows differ by
 // more than a factor of 16, or are not finite, a KC block is computed by the definition.
 //
+// Weights of float16 become floats when a task comes to their panels: they take half the way from
+// memory, and one conversion for all rows of the task.
+//
 // O(images * rows * inner * columns / lanes) multiply-adds of vectors, times 7 / 8 with the step;
 // memory for each thread O(112 * run + rows of a task * columns of a task).
 #include "kernels/packed_gemm.hpp"
@@ -227,19 +230,24 @@ struct Factor {
   const float* subtrahend = nullptr;
 };
 
+/// Memory that is to be fetched, in floats.
+struct Ahead {
+  const float* begin;
+  std::int64_t floats;
+};
+
 /// Multiplies, and has weights fetched while it does.
 template <typename V>
 class Multiplier {
  public:
   static constexpr std::int64_t kLanes = kLanesOf<V>;
 
-  Multiplier(const Tiles& tiles, std::int64_t length, float* difference, const float* ahead,
-             std::int64_t ahead_floats)
+  Multiplier(const Tiles& tiles, std::int64_t length, float* difference, const Ahead& ahead)
       : tiles_(tiles),
         length_(length),
         difference_(difference),
-        ahead_(ahead),
-        ahead_end_(ahead + ahead_floats) {}
+        ahead_(ahead.begin),
+        ahead_end_(ahead.begin + ahead.floats) {}
 
   /// target[row, 0..lanes * vectors) = left * right; `left` is a copy, of which rows behind `rows`
   /// are left out.
@@ -333,16 +341,34 @@ NPU_INLINE void for_run(const Task& task, const Run& run, Body body) {
   }
 }
 
-const float* weights_of(const Task& task, const Run& run, std::int64_t unit) {
-  return task.operands->weight + task.call->columns * run.begin +
-         unit * unit_columns(*task.call) * run.length;
+/// Where the weights of a unit begin, in elements.
+std::int64_t place_of(const Task& task, const Run& run, std::int64_t unit) {
+  return task.call->columns * run.begin + unit * unit_columns(*task.call) * run.length;
 }
 
-/// What is read after a unit: the next one, or the first of the next run.
-const float* weights_behind(const Task& task, const Run& run, std::int64_t unit) {
-  if (unit + 1 < task.last_unit) return weights_of(task, run, unit + 1);
-  return task.operands->weight + task.call->columns * (run.begin + run.length) +
-         task.first_unit * unit_columns(*task.call) * run.length;
+/// The weights of a unit, `columns` of them, as floats.
+template <typename V>
+NPU_INLINE const float* weights_of(const Task& task, const Run& run, std::int64_t unit,
+                                   std::int64_t columns, float* panels) {
+  const std::int64_t place = place_of(task, run, unit);
+  if (!task.call->float16_weights) return task.operands->weight + place;
+  const std::uint16_t* from = task.operands->halves + place;
+  for (std::int64_t i = 0; i < columns * run.length; i += kLanesOf<V>) {
+    store_vector(panels + i, load_halves<V, true>(from + i));
+  }
+  return panels;
+}
+
+/// What is read after a unit of `columns`: the next one, or the first of the next run.
+Ahead weights_behind(const Task& task, const Run& run, std::int64_t unit, std::int64_t columns) {
+  const std::int64_t place = unit + 1 < task.last_unit
+                                 ? place_of(task, run, unit + 1)
+                                 : task.call->columns * (run.begin + run.length) +
+                                       task.first_unit * unit_columns(*task.call) * run.length;
+  const std::int64_t count = columns * run.length;
+  if (!task.call->float16_weights) return {task.operands->weight + place, count};
+  const void* halves = task.operands->halves + place;
+  return {static_cast<const float*>(halves), count / 2};
 }
 
 template <typename V, bool kHasNorm>
@@ -361,14 +387,17 @@ NPU_INLINE void run_classic(const Task& task) {
     for (std::int64_t unit = task.first_unit; unit < task.last_unit; ++unit) {
       const std::int64_t first = unit * kPanel;
       const std::int64_t vectors = std::min(kPanel, call.columns - first) / kLanes;
-      Multiplier<V> multiplier(tiles, run.length, nullptr, weights_behind(task, run, unit),
-                               run.length * vectors * kLanes);
-      multiplier.run(task.scratch, {weights_of(task, run, unit)}, vectors, tiles.rows, products);
+      const std::int64_t columns = vectors * kLanes;
+      Multiplier<V> multiplier(tiles, run.length, nullptr,
+                               weights_behind(task, run, unit, columns));
+      multiplier.run(task.scratch,
+                     {weights_of<V>(task, run, unit, columns, task.scratch + places.panels)},
+                     vectors, tiles.rows, products);
       float* partial =
           task.scratch + places.partial + (unit - task.first_unit) * tiles.rows * kPanel;
       for_run(
           task, run, [&]<bool kIsFirst, Finish kFinish>() __attribute__((always_inline)) {
-            for (std::int64_t at = 0; at < vectors * kLanes; at += kLanes) {
+            for (std::int64_t at = 0; at < columns; at += kLanes) {
               const V bias = bias_of<V>(task, first + at);
               std::int64_t place = target_place<V>(task, task.first_row, first + at);
               for (std::int64_t row = 0; row < tiles.rows; ++row, place += call.target.row) {
@@ -463,12 +492,12 @@ NPU_INLINE void run_strassen(const Task& task) {
                              copy(3));
     }
     for (std::int64_t unit = task.first_unit; unit < task.last_unit; ++unit) {
-      const float* b11 = weights_of(task, run, unit);
+      const float* b11 = weights_of<V>(task, run, unit, 2 * kPanel, task.scratch + places.panels);
       const float* b21 = b11 + length * kPanel;
       const float* b12 = b21 + length * kPanel;
       const float* b22 = b12 + length * kPanel;
-      Multiplier<V> multiplier(tiles, length, difference, weights_behind(task, run, unit),
-                               run.length * 2 * kPanel);
+      Multiplier<V> multiplier(tiles, length, difference,
+                               weights_behind(task, run, unit, 2 * kPanel));
       const auto multiply = [&](int left, const Factor& right, int product, std::int64_t rows) {
         multiplier.run(copy(left), right, 2, rows, products + product * step);
       };
@@ -534,13 +563,16 @@ constexpr TaskFunction kRunAvx512[2][2]{{run_avx512<false, false>, run_avx512<fa
 
 PackedGemm::Operands PackedGemm::bind(Addresses addresses) const {
   OperandReader in(addresses);
-  return {in.next<const float>(),
-          in.next<const float>(),
-          in.next_if<const float>(has_norm),
-          in.next_if<const float>(has_bias),
-          in.epilogue(epilogue),
-          in.next<float>(),
-          in.next<float>()};
+  Operands operands{};
+  operands.source = in.next<const float>();
+  operands.weight = in.next_if<const float>(!float16_weights);
+  operands.halves = in.next_if<const std::uint16_t>(float16_weights);
+  operands.norm = in.next_if<const float>(has_norm);
+  operands.bias = in.next_if<const float>(has_bias);
+  operands.epilogue = in.epilogue(epilogue);
+  operands.target = in.next<float>();
+  operands.scratch = in.next<float>();
+  return operands;
 }
 
 void PackedGemm::run(const Operands& operands) const {

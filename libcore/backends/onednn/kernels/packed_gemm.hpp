@@ -12,7 +12,8 @@ namespace npu::onednn {
 
 /// target[image, row, column] = sum over k of source[image, row, k] * weight[column, k] with
 /// constant weights: a linear layer, or a pointwise convolution on channels in blocks of
-/// lanes_of(isa). float32, AVX2, AVX-512 or NEON.
+/// lanes_of(isa). float32, AVX2, AVX-512 or NEON; the weights may be float16, and are then
+/// multiplied as the floats that they are.
 struct PackedGemm {
   static constexpr std::string_view kName = "packed-gemm";
   static constexpr std::string_view kStrassenName = "strassen";
@@ -30,9 +31,10 @@ struct PackedGemm {
   Steps target;
   bool use_strassen = false;  ///< seven products of quadrants for eight (Strassen 1969, Winograd's
                               ///< form)
-  bool has_norm = false;      ///< elements of the source are first multiplied with factors, one for
-                              ///< each k, and terms added
-  bool norm_relu = false;     ///< negative ones then become 0
+  bool float16_weights = false;
+  bool has_norm = false;   ///< elements of the source are first multiplied with factors, one for
+                           ///< each k, and terms added
+  bool norm_relu = false;  ///< negative ones then become 0
   bool has_bias = false;
   std::vector<EpilogueStep> epilogue;
   int threads = 1;
@@ -51,8 +53,24 @@ struct PackedGemm {
     EpilogueOperands epilogue;  ///< they lie like the target
     float* target;
     float* scratch;  ///< of scratch_bytes()
+    /// In the place of `weight`: the same, each rounded to float16.
+    const std::uint16_t* halves = nullptr;
   };
   Operands bind(Addresses addresses) const;
+  void run(const Operands& operands) const;
+};
+
+/// Weights of float32 to the nearest float16, the bits of which are written; larger ones than 65504
+/// become infinite.
+struct HalfWeights {
+  static constexpr std::string_view kName = "half-weights";
+  std::int64_t count = 0;
+
+  struct Operands {
+    const float* source;
+    std::uint16_t* target;
+  };
+  static Operands bind(Addresses addresses);
   void run(const Operands& operands) const;
 };
 

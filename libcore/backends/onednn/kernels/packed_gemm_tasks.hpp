@@ -83,6 +83,7 @@ struct Scratch {
   std::int64_t copy = 0;      ///< floats of one copy
   std::int64_t products = 0;  ///< results of products, [8 or 1][rows][kPanel]
   std::int64_t difference = 0;
+  std::int64_t panels = 0;   ///< of a unit, where weights are not floats
   std::int64_t partial = 0;  ///< sums of earlier runs
   std::int64_t all = 0;
 };
@@ -97,7 +98,9 @@ inline Scratch scratch_of(const PackedGemm& call) {
   result.copy = rows * length + kPadding;
   result.products = (call.use_strassen ? 7 : 1) * result.copy;
   result.difference = result.products + (call.use_strassen ? 8 : 1) * rows * panel(call) + kPadding;
-  result.partial = result.difference + (call.use_strassen ? length * panel(call) + kPadding : 0);
+  result.panels = result.difference + (call.use_strassen ? length * panel(call) + kPadding : 0);
+  result.partial =
+      result.panels + (call.float16_weights ? longest * unit_columns(call) + kPadding : 0);
   const std::int64_t columns = ceil_div(units(call), column_groups(call)) * unit_columns(call);
   const std::int64_t padded_rows = call.use_strassen ? 2 * rows : rows;
   result.all = result.partial + (runs(call) > 1 ? padded_rows * columns : 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs the weights of a product: for each KC block panels of two vectors of columns, one behind
-// the other, in which the columns of one k lie together. O(inner * columns).
+// the other, in which the columns of one k lie together; rounds weights to float16. O(weights).
 #include "kernels/packed_gemm_tasks.hpp"
 #include "kernels/share_work.hpp"
+#include "npu/tensor/tensor.hpp"
 
 namespace npu::onednn {
 
@@ -18,6 +19,17 @@ std::size_t PackedGemm::scratch_bytes() const {
 PackedGemmWeights::Operands PackedGemmWeights::bind(Addresses addresses) {
   OperandReader in(addresses);
   return {in.next<const float>(), in.next<float>()};
+}
+
+HalfWeights::Operands HalfWeights::bind(Addresses addresses) {
+  OperandReader in(addresses);
+  return {in.next<const float>(), in.next<std::uint16_t>()};
+}
+
+void HalfWeights::run(const Operands& operands) const {
+  for (std::int64_t i = 0; i < count; ++i) {
+    operands.target[i] = float_to_float16(operands.source[i]);
+  }
 }
 
 void PackedGemmWeights::run(const Operands& operands) const {

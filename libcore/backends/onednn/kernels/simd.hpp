@@ -12,9 +12,10 @@
 #if defined(__x86_64__)
 #include <immintrin.h>  // declares the compiler's own functions for instructions
 #define NPU_HAS_X86 1
-#define NPU_TARGET_AVX2 __attribute__((target("avx2,fma")))
+#define NPU_TARGET_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define NPU_TARGET_AVX512 \
-  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,prefer-vector-width=512")))
+  __attribute__((         \
+      target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,prefer-vector-width=512")))
 #else
 #define NPU_HAS_X86 0
 #define NPU_TARGET_AVX2
@@ -145,6 +146,42 @@ template <typename V, typename T>
     const Unsigned chosen = value != value ? bits | 0x00400000U : rounded;
     const Half half = __builtin_convertvector(chosen >> 16, Half);
     std::memcpy(to, &half, sizeof half);
+  }
+}
+
+/// Floats of float16 numbers, given as their bits, exactly. `kHasF16c`: compiled for AVX2, which no
+/// CPU has without F16C, or AVX-512.
+template <typename V, bool kHasF16c>
+[[gnu::always_inline]] inline V load_halves(const std::uint16_t* from) {
+  using Half = typename IntegersOf<V>::Half;
+  Half bits;
+  std::memcpy(&bits, from, sizeof bits);
+#if NPU_HAS_X86 && !defined(__clang__)
+  if constexpr (kHasF16c && sizeof(V) == 64) {
+    using Shorts = std::int16_t __attribute__((vector_size(32)));
+    constexpr int kCurrentRounding = 4;
+    return __builtin_ia32_vcvtph2ps512_mask(reinterpret_cast<Shorts>(bits), V{},
+                                            std::uint16_t{0xFFFF}, kCurrentRounding);
+  } else if constexpr (kHasF16c && sizeof(V) == 32) {
+    using Shorts = std::int16_t __attribute__((vector_size(16)));
+    return __builtin_ia32_vcvtph2ps256(reinterpret_cast<Shorts>(bits));
+  } else
+#endif
+  {
+    // The exponent has another bias, which a multiplication makes right for subnormal numbers, too.
+    using Unsigned = typename IntegersOf<V>::Unsigned;
+    const Unsigned wide = __builtin_convertvector(bits, Unsigned);
+    const Unsigned shifted = (wide & 0x7FFFU) << 13;
+    V magnitude;
+    std::memcpy(&magnitude, &shifted, sizeof magnitude);
+    magnitude *= 0x1p112F;
+    Unsigned result;
+    std::memcpy(&result, &magnitude, sizeof result);
+    result = (wide & 0x7C00U) == 0x7C00U ? shifted | 0x7F800000U : result;
+    result |= (wide & 0x8000U) << 16;
+    V floats;
+    std::memcpy(&floats, &result, sizeof floats);
+    return floats;
   }
 }
 

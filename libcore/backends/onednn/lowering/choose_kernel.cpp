@@ -46,15 +46,27 @@ bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
 }
 
 /// By the definition: multiply-adds of vectors, and weights from memory.
-double direct_cycles(double multiplications, double weights, std::int64_t lanes) {
+double direct_cycles(double multiplications, double weight_bytes, std::int64_t lanes) {
   return multiplications / static_cast<double>(lanes) * kMultiplyCost / kThreads +
-         weights * sizeof(float) / kWeightBytesPerCycle;
+         weight_bytes / kWeightBytesPerCycle;
+}
+
+/// Of kernels of our own.
+template <typename Product>
+double weight_bytes(const Product& product) {
+  return static_cast<double>(product.inner * product.columns) * (product.float16_weights ? 2 : 4);
 }
 
 double direct_cycles(const PackedGemm& gemm) {
-  const double weights = static_cast<double>(gemm.inner * gemm.columns);
-  return direct_cycles(static_cast<double>(gemm.images * gemm.rows) * weights, weights,
-                       lanes_of(gemm.isa));
+  return direct_cycles(
+      static_cast<double>(gemm.images * gemm.rows) * static_cast<double>(gemm.inner * gemm.columns),
+      weight_bytes(gemm), lanes_of(gemm.isa));
+}
+
+/// The same by oneDNN, whose weights are floats.
+double primitive_cycles(PackedGemm gemm) {
+  gemm.float16_weights = false;
+  return direct_cycles(gemm);
 }
 
 double direct_cycles(const ConvolutionShape& shape, const Machine& machine) {
@@ -64,7 +76,7 @@ double direct_cycles(const ConvolutionShape& shape, const Machine& machine) {
   for (std::size_t i = 2; i < shape.target.size(); ++i) {
     positions *= static_cast<double>(shape.target[i]);
   }
-  return direct_cycles(positions * weights, weights, machine.lanes());
+  return direct_cycles(positions * weights, weights * sizeof(float), machine.lanes());
 }
 
 double winograd_cycles(const Winograd& call) {
@@ -82,14 +94,14 @@ double winograd_cycles(const Winograd& call) {
 
 /// Strassen's step takes an eighth of the multiplications away.
 double strassen_cycles(const PackedGemm& gemm) {
-  const double weights = static_cast<double>(gemm.inner * gemm.columns);
-  return direct_cycles(kStrassenShare * static_cast<double>(gemm.images * gemm.rows) * weights,
-                       weights, lanes_of(gemm.isa));
+  return direct_cycles(kStrassenShare * static_cast<double>(gemm.images * gemm.rows) *
+                           static_cast<double>(gemm.inner * gemm.columns),
+                       weight_bytes(gemm), lanes_of(gemm.isa));
 }
 
 /// One run over the weights is all there is to a few rows.
 double gemv_cycles(const Gemv& call) {
-  return direct_cycles(0.0, static_cast<double>(call.inner * call.columns), lanes_of(call.isa));
+  return direct_cycles(0.0, weight_bytes(call), lanes_of(call.isa));
 }
 
 std::string at_least(const char* what, std::int64_t least, std::int64_t found) {
@@ -225,6 +237,20 @@ Candidate strassen_candidate(PackedGemm gemm, std::string refusal) {
   return result;
 }
 
+/// By the definition with weights of float16, which oneDNN's products do not read.
+std::vector<Candidate> float16_candidate(const PackedGemm& gemm, const std::string& refusal) {
+  if (!gemm.float16_weights) return {};
+  Candidate result{PackedGemm::kName, {}, {}, refusal};
+  if (refusal.empty() && (gemm.inner % kBlock != 0 || gemm.columns % kBlock != 0)) {
+    result.refusal = "the features are no multiples of 16";
+  }
+  if (result.refusal.empty()) {
+    result.cycles = direct_cycles(gemm);
+    result.kernel = gemm;
+  }
+  return {result};
+}
+
 Candidate gemv_candidate(const Gemv& gemv, std::string refusal) {
   Candidate result{Gemv::kName, {}, {}, std::move(refusal)};
   if (result.refusal.empty() && gemv.rows > Gemv::kMaxRows) {
@@ -286,6 +312,7 @@ PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels,
   const std::int64_t lanes = machine.lanes();
   PackedGemm gemm;
   gemm.isa = machine.isa;
+  gemm.float16_weights = machine.float16_weights;
   gemm.threads = machine.threads;
   gemm.images = target[0];
   for (std::size_t i = 2; i < target.size(); ++i) gemm.rows *= target[i];
@@ -316,12 +343,14 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
                   .inner = gemm.inner,
                   .columns = gemm.columns,
                   .source_row = gemm.inner,
+                  .float16_weights = machine.float16_weights,
                   .threads = machine.threads,
                   .isa = machine.isa};
   candidates.push_back(gemv_candidate(
       gemv, refusal.empty() && gemm.rows != 1 ? "an image has more than one pixel" : refusal));
   candidates.push_back(
       strassen_candidate(gemm, refusal.empty() ? strassen_refusal(gemm, machine) : refusal));
+  for (Candidate& each : float16_candidate(gemm, refusal)) candidates.push_back(std::move(each));
   candidates.push_back({kOneDnn, {}, direct_cycles(shape, machine), ""});
   ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));
@@ -337,16 +366,19 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
   gemm.columns = shape.columns;
   gemm.source.row = shape.source_row;
   gemm.target.row = shape.columns;
+  gemm.float16_weights = machine.float16_weights;
   gemm.threads = machine.threads;
   const Gemv gemv{.rows = shape.rows,
                   .inner = shape.inner,
                   .columns = shape.columns,
                   .source_row = shape.source_row,
+                  .float16_weights = machine.float16_weights,
                   .threads = machine.threads,
                   .isa = machine.isa};
   std::vector<Candidate> candidates{gemv_candidate(gemv, ""),
                                     strassen_candidate(gemm, strassen_refusal(gemm, machine)),
-                                    {kOneDnn, {}, direct_cycles(gemm), ""}};
+                                    {kOneDnn, {}, primitive_cycles(gemm), ""}};
+  for (Candidate& each : float16_candidate(gemm, "")) candidates.push_back(std::move(each));
   ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));
 }

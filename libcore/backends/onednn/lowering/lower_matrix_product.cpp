@@ -40,6 +40,14 @@ std::vector<Value> reads_of(Lowering& lowering, const Value& source, const Facto
   return reads;
 }
 
+/// Constant weights, rounded to float16.
+Value halved(Lowering& lowering, const Value& weight) {
+  const std::int64_t count = span_elements(weight.layout);
+  const Value result = lowering.temporary(DType::kFloat16, plain_layout({count}, DType::kFloat16));
+  lowering.add_kernel({weight}, result, HalfWeights{count}, KernelKind::kReorder);
+  return result;
+}
+
 /// Adds the kernel, of which shape and steps are set.
 Lowered<Value> add_gemm(Lowering& lowering, PackedGemm gemm, const Value& source, Factors factors,
                         const Layout& layout, KernelChoice choice) {
@@ -47,6 +55,7 @@ Lowered<Value> add_gemm(Lowering& lowering, PackedGemm gemm, const Value& source
   if (!epilogue) return epilogue.refusal();
   factors.weight =
       ordered_weights(lowering, factors.weight, gemm.weight_floats(), PackedGemmWeights{gemm});
+  if (gemm.float16_weights) factors.weight = halved(lowering, factors.weight);
   gemm.epilogue = epilogue->steps;
   gemm.has_bias = factors.bias.has_value();
   gemm.has_norm = factors.norm != nullptr;
@@ -67,6 +76,7 @@ Lowered<Value> add_gemv(Lowering& lowering, Gemv gemv, const Value& source, Fact
   gemv.epilogue = epilogue->steps;
   gemv.has_bias = factors.bias.has_value();
   factors.weight = lowering.plain(factors.weight);
+  if (gemv.float16_weights) factors.weight = halved(lowering, factors.weight);
   const std::vector<Value> reads = reads_of(lowering, source, factors, *epilogue);
   const Value target = target_of(lowering, epilogue->bound.accumulated, DType::kFloat32, layout);
   lowering.note_choice(std::move(choice));

@@ -13,6 +13,8 @@ struct Machine {
   bool native_bfloat16 = false;     ///< oneDNN has bfloat16 primitives for this CPU
   /// Compute with bfloat16 where the sub-IR has float32.
   bool prefer_bfloat16 = false;
+  /// Keep constant weights of our own products in float16 where the sub-IR has float32.
+  bool float16_weights = false;
   /// oneDNN multiplies int8 numbers exactly: without VNNI sums of two products are cut to 16 bits.
   bool exact_int8 = false;
   int threads = 1;

@@ -101,7 +101,7 @@ void add_multiply_adds(const Graph& graph, const Plan& plan, Json& report) {
 }  // namespace
 
 std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
-                           const dnnl::engine& engine, bool bfloat16) {
+                           const dnnl::engine& engine, std::string_view precision) {
   double flops = 0.0;
   for (const Node& node : graph.nodes()) flops += node_flops(graph, node);
   std::size_t weight_bytes = 0;
@@ -141,7 +141,7 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
                  {"weight_bytes", weight_bytes},
                  {"arena_bytes", stored.record.arena_bytes},
                  {"peak_live_bytes", stored.peak_live_bytes},
-                 {"precision", bfloat16 ? "bf16" : "f32"},
+                 {"precision", precision},
                  {"splits", std::move(splits)},
                  {"taps", std::move(taps)},
                  {"steps", std::move(steps)}};

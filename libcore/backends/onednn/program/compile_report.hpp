@@ -3,6 +3,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
+#include <string_view>
 
 #include "npu/ir/graph.hpp"
 #include "program/plan.hpp"
@@ -12,6 +13,6 @@ namespace npu::onednn {
 
 /// What compile made of a sub-IR, as the JSON text of npu_backend_api::blob_report.
 std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
-                           const dnnl::engine& engine, bool bfloat16);
+                           const dnnl::engine& engine, std::string_view precision);
 
 }  // namespace npu::onednn

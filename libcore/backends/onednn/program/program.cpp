@@ -7,7 +7,10 @@
 
 #include <sys/mman.h>
 
+#include <array>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -15,6 +18,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "kernels/elements.hpp"
 #include "npu/support/error.hpp"
 #include "program/tap.hpp"
 #include "program/thread_scope.hpp"
@@ -88,8 +92,25 @@ void ConstantPacker::run_next_step() {
   for (const Operand& operand : step.operands) own(index_of(operand.buffer));
   Program::Executable executable = Program::prepare(step, engine_);
   Program::execute(executable, addresses_, stream_);
+  if (step.kernel && std::holds_alternative<HalfWeights>(*step.kernel)) require_in_range(step);
   ++done_;
   for (const Operand& operand : step.operands) let_go(index_of(operand.buffer));
+}
+
+// Rounding to float16 made nothing infinite.
+void ConstantPacker::require_in_range(const Step& step) const {
+  constexpr float kLargest = 65504.0F;
+  const auto& weights = std::get<HalfWeights>(*step.kernel);
+  const Operand& source = step.operands.front();
+  const auto* values = elements<float>(addresses_[index_of(source.buffer)] + source.offset_bytes);
+  for (std::int64_t i = 0; i < weights.count; ++i) {
+    if (std::abs(values[i]) <= kLargest || !std::isfinite(values[i])) continue;
+    std::array<char, 128> text{};
+    std::snprintf(text.data(), text.size(),
+                  "a weight is %g, and float16 holds 65504 at most; use precision f32 or bf16",
+                  static_cast<double>(values[i]));
+    throw Float16Overflow{static_cast<std::size_t>(step.node), text.data()};
+  }
 }
 
 // Of a buffer that nothing reads any more, if the memory is not the host's.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "npu/backend_v3.h"
@@ -20,6 +21,12 @@ using AlignedMemory = std::unique_ptr<std::byte, FreeDeleter>;
 /// Uninitialised, aligned to kAlignment; never null. Throws std::bad_alloc.
 AlignedMemory allocate_aligned(std::size_t bytes);
 
+/// A finite weight that has to become float16 and is beyond its range.
+struct Float16Overflow {
+  std::size_t node;  ///< of the sub-IR
+  std::string text;
+};
+
 /// Makes the constants of a plan, laid out as its steps read them, from the host's weights: runs as
 /// much of the plan's prologue as the next one needs, and lets go of it afterwards, so that not all
 /// of them are in memory at a time.
@@ -33,13 +40,14 @@ class ConstantPacker {
 
   /// How many bytes each has, in the order of Plan::constants.
   std::vector<std::uint64_t> sizes() const;
-  /// One after another, in that order; each is valid until the next call.
+  /// One after another, in that order; each is valid until the next call. Throws Float16Overflow.
   PackedConstant next();
 
  private:
   void bind_weights(std::span<const npu_tensor> weights);
   std::byte* own(std::size_t buffer);
   void run_next_step();
+  void require_in_range(const Step& step) const;
   void let_go(std::size_t buffer);
 
   const Plan& plan_;

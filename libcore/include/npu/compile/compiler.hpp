@@ -32,7 +32,7 @@ struct CompileControl {
 };
 
 struct CompileOptions {
-  std::string precision = "f32";  ///< or "bf16"; see npu/backend.h
+  std::string precision = "f32";  ///< or "bf16", "f16"; see npu/backend.h
   std::int32_t threads = 0;       ///< per device, when the program runs; 0: all cores
   std::int32_t jobs = 1;          ///< partitions compiled concurrently; 0: all cores
   /// Values between partitions of one device may lie as its backend likes: see agree_layouts. Only

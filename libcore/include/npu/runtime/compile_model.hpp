@@ -24,7 +24,7 @@ struct CompileModelOptions {
   bool promote = false;  ///< promote operands of different dtypes rather than refuse them
   CompileOptions compile;
   CacheOptions cache;
-  /// With precision bf16: also compile for f32, run both on random inputs and compare.
+  /// With precision bf16 or f16: also compile for f32, run both on random inputs and compare.
   bool measure_precision = false;
 };
 

@@ -42,8 +42,8 @@ struct RunModelOptions {
   std::string trace;                  ///< file to write
   std::vector<std::string> load_ops;  ///< shared objects of custom ops, see npu/custom_op.hpp
   bool promote = false;            ///< promote operands of different dtypes rather than refuse them
-  std::string precision;           ///< "f32" or "bf16"; empty: the bundle's, else f32
-  bool measure_precision = false;  ///< with bf16: also run in f32 and report the error
+  std::string precision;           ///< "f32", "bf16", "f16"; empty: the bundle's, else f32
+  bool measure_precision = false;  ///< with 16 bits: also run in f32 and report the error
   CacheOptions cache;              ///< for documents; a bundle is already compiled
   ExecutorOptions executor;
   /// What is not started by then is not: no partition is compiled, no run begins.

@@ -932,7 +932,7 @@ TEST_CASE("onednn refuses weights, blobs and buffers that do not fit", "[onednn]
   CHECK(api().compile(device.get(), text.data(), text.size(), weights.data(), 1, nullptr, &blob,
                       &error) == NPU_ERROR_INVALID);
   CHECK(api().compile(device.get(), text.data(), text.size(), model.weight_views().data(), 1,
-                      R"({"precision":"f16"})", &blob, &error) == NPU_ERROR_INVALID);
+                      R"({"precision":"f8"})", &blob, &error) == NPU_ERROR_INVALID);
   CHECK(std::string(error.text).find("'precision'") != std::string::npos);
   CHECK(blob.data == nullptr);
   CHECK(program == nullptr);

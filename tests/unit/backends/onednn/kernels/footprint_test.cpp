@@ -98,6 +98,9 @@ std::vector<Kernel> samples() {
     gemm.use_strassen = true;
     gemm.columns = 64;
     result.emplace_back(gemm);
+    gemm.float16_weights = true;
+    gemm.has_norm = false;
+    result.emplace_back(gemm);
     ExpandDepthwise expand;
     expand.source_channels = 5;
     expand.channels = 48;
@@ -111,6 +114,8 @@ std::vector<Kernel> samples() {
   Gemv gemv{3, 37, 35, 40};
   gemv.epilogue = {{EpilogueStep::Kind::kAccumulate, 1.0F, 0.0F},
                    {EpilogueStep::Kind::kAdd, 0.0F, 0.0F}};
+  result.emplace_back(gemv);
+  gemv.float16_weights = true;
   result.emplace_back(gemv);
   Attention attention;
   attention.queries = 50;
@@ -294,6 +299,7 @@ std::vector<Kernel> samples() {
     result.emplace_back(WinogradWeights{std::get<Winograd>(result[0])});
     result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[2])});
   }
+  result.emplace_back(HalfWeights{77});
   result.emplace_back(PanelWeights{48, 5});
   result.emplace_back(GateWeights{20, 8, 5});
   const NormFold fold{1e-5F, 2, 3, 4, 5, true, true, true};

@@ -14,6 +14,7 @@
 
 #include "kernels/epilogue.hpp"
 #include "kernels/simd.hpp"
+#include "npu/tensor/tensor.hpp"
 
 namespace npu::onednn::test {
 
@@ -158,5 +159,15 @@ struct ExactConvolution {
     return sum;
   }
 };
+
+/// Rounds floats to the nearest float16 numbers, whose bits are returned.
+inline std::vector<std::uint16_t> rounded_to_halves(std::vector<float>& values) {
+  std::vector<std::uint16_t> halves;
+  for (float& value : values) {
+    halves.push_back(float_to_float16(value));
+    value = float16_to_float(halves.back());
+  }
+  return halves;
+}
 
 }  // namespace npu::onednn::test

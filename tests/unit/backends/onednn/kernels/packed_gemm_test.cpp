@@ -42,6 +42,11 @@ struct Product {
     gemm.threads = threads;
     std::vector<float> packed(gemm.weight_floats() + 4096);  // what lies behind is fetched
     PackedGemmWeights{gemm}.run({weight.data(), packed.data()});
+    std::vector<std::uint16_t> halves(gemm.float16_weights ? packed.size() : 0);
+    if (gemm.float16_weights) {
+      const auto count = static_cast<std::int64_t>(packed.size());
+      HalfWeights{count}.run({packed.data(), halves.data()});
+    }
     std::vector<float> target(static_cast<std::size_t>(gemm.rows * gemm.columns), 7.0F);
     std::vector<float> scratch(gemm.scratch_bytes() / sizeof(float));
     gemm.run({source.data(),
@@ -50,7 +55,8 @@ struct Product {
               bias.data(),
               {other.data()},
               target.data(),
-              scratch.data()});
+              scratch.data(),
+              gemm.float16_weights ? halves.data() : nullptr});
     return target;
   }
 
@@ -109,6 +115,21 @@ TEST_CASE("PackedGemm multiplies, by the definition and by Strassen's step", "[o
     CHECK(worst_error(target, expected) < 1e-5);
     CHECK(product.run(isa, 3) == target);
     CHECK(product.run(isa, 7) == target);
+  }
+}
+
+TEST_CASE("PackedGemm reads weights of float16 as the floats that they are", "[onednn][kernels]") {
+  const bool use_strassen = GENERATE(false, true);
+  const auto [rows, inner, columns] =
+      GENERATE(GemmSize{5, 32, 64}, GemmSize{57, 96, 192}, GemmSize{113, 1632, 128});
+  Product product(rows, inner, columns, use_strassen);
+  rounded_to_halves(product.weight);
+  for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
+    product.gemm.float16_weights = false;
+    const auto expected = product.run(isa, 1);
+    product.gemm.float16_weights = true;
+    CHECK(product.run(isa, 1) == expected);
+    CHECK(product.run(isa, 3) == expected);
   }
 }
 
