@@ -55,6 +55,10 @@ class TableReader {
     if (top.has("conversions")) {
       top.for_each("conversions", [&](const JsonFields& fields) { add_conversion(fields); });
     }
+    if (top.has("tensor_conversions")) {
+      top.for_each("tensor_conversions",
+                   [&](const JsonFields& fields) { add_tensor_conversion(fields); });
+    }
   }
 
  private:
@@ -88,18 +92,34 @@ class TableReader {
     list.push_back(std::move(entry));
   }
 
-  void add_conversion(const JsonFields& fields) {
+  static bool is_to_int8(const JsonFields& fields) {
     const std::string to = fields.text("to");
     if (to != "int8" && to != "float32") fields.refuse("to", "expected int8 or float32");
+    return to == "int8";
+  }
+
+  void add_tensor_conversion(const JsonFields& fields) {
+    TensorConversion entry{.tensor = fields.text("tensor"),
+                           .device = device(fields, "device"),
+                           .to_int8 = is_to_int8(fields),
+                           .us = fields.number("us", kMaxUs)};
+    if (!tensor_conversions_.emplace(entry.tensor, entry.device, entry.to_int8).second) {
+      fields.refuse(
+          "", "tensor '" + entry.tensor + "' is listed twice for device '" + entry.device + "'");
+    }
+    table_.tensor_conversions.push_back(std::move(entry));
+  }
+
+  void add_conversion(const JsonFields& fields) {
     ConversionFit entry{
         .device = device(fields, "device"),
-        .to_int8 = to == "int8",
+        .to_int8 = is_to_int8(fields),
         .latency_us = fields.number("latency_us", kMaxUs),
         .bytes_per_s = fields.number("bytes_per_s", 1e18),
         .samples = static_cast<std::int32_t>(fields.integer("samples", 0, INT32_MAX))};
     if (!conversions_.emplace(entry.device, entry.to_int8).second) {
-      fields.refuse("",
-                    "conversions to " + to + " are listed twice for device '" + entry.device + "'");
+      fields.refuse("", "conversions to " + fields.text("to") + " are listed twice for device '" +
+                            entry.device + "'");
     }
     table_.conversions.push_back(std::move(entry));
   }
@@ -142,6 +162,7 @@ class TableReader {
   std::set<std::tuple<std::string, std::string, std::string>> borders_;
   std::set<std::pair<std::string, std::string>> links_;
   std::set<std::pair<std::string, bool>> conversions_;
+  std::set<std::tuple<std::string, std::string, bool>> tensor_conversions_;
 };
 
 void write_time(Json& json, const MeasuredTime& time) {
@@ -245,6 +266,14 @@ Json NodeTable::to_json() const {
                                {"latency_us", rounded(fit.latency_us)},
                                {"bytes_per_s", std::round(fit.bytes_per_s)},
                                {"samples", fit.samples}});
+  }
+  if (tensor_conversions.empty()) return json;
+  Json& tensor_list = json["tensor_conversions"] = Json::array();
+  for (const TensorConversion& each : tensor_conversions) {
+    tensor_list.push_back({{"tensor", each.tensor},
+                           {"device", each.device},
+                           {"to", each.to_int8 ? "int8" : "float32"},
+                           {"us", rounded(each.us)}});
   }
   return json;
 }

@@ -2,7 +2,8 @@
 // Measures a model in int8: the document that npu-align --quantize int8 makes of it is a model like
 // any other, whose nodes keep their names. What a conversion takes that is a part of a node's
 // kernel counts as the node's. Conversions by themselves are measured in a document of nothing
-// else, of several sizes, through which a line is fitted. Two more runs of profile_model.
+// else, of several sizes, through which a line is fitted. Two more runs of profile_model, and those
+// of tensor_conversions.cpp.
 #include "profile/int8_times.hpp"
 
 #include <map>
@@ -13,18 +14,20 @@
 #include "npu/passes/quantize.hpp"
 #include "npu/passes/tag.hpp"
 #include "profile/node_table_builder.hpp"
+#include "profile/tensor_conversions.hpp"
 
 namespace npu {
 namespace {
 
 constexpr std::int64_t kSizes[]{1 << 12, 1 << 15, 1 << 18, 1 << 21};  ///< elements
 
-NodeTable measured(const Graph& graph, const ProfileModelOptions& options,
+NodeTable measured(const Graph& graph, const ProfileModelOptions& options, bool only_first_device,
                    const std::function<bool(const ProfileProgress&)>& progress,
                    Diagnostics& diagnostics) {
   ProfileModelOptions plain = options;
   plain.ranges.reset();
   plain.refinements = 0;
+  plain.only_first_device = only_first_device;
   return profile_model(graph, plain, progress, diagnostics);
 }
 
@@ -131,7 +134,7 @@ Graph quantized_copy(const Graph& graph, const ProfileModelOptions& options,
 void add_int8_times(const Graph& graph, const Graph& int8, const ProfileModelOptions& options,
                     const std::function<bool(const ProfileProgress&)>& progress,
                     Diagnostics& diagnostics, NodeTable& table) {
-  const NodeTable nodes = measured(int8, options, progress, diagnostics);
+  const NodeTable nodes = measured(int8, options, false, progress, diagnostics);
   if (diagnostics.has_errors()) return;
   add_nodes(graph, int8, nodes, table);
   Graph alone = conversions_document(diagnostics);
@@ -143,8 +146,15 @@ void add_int8_times(const Graph& graph, const Graph& int8, const ProfileModelOpt
     unweighted.target.clear();
   }
   unweighted.weights = {.file = {}, .random_seed = 0};
-  const NodeTable times = measured(alone, unweighted, progress, diagnostics);
-  if (!diagnostics.has_errors()) add_conversions(alone, times, table);
+  const NodeTable times = measured(alone, unweighted, false, progress, diagnostics);
+  if (diagnostics.has_errors()) return;
+  add_conversions(alone, times, table);
+  add_tensor_conversions(
+      graph, options,
+      [&](const Graph& document) {
+        return measured(document, options, true, progress, diagnostics);
+      },
+      diagnostics, table);
 }
 
 }  // namespace npu

@@ -124,6 +124,7 @@ class ModelProfiler {
     const PlacementProblem problem = build_placement_problem(graph_, target_, roofline_cost());
     // The last device first: it runs what others do not, and is the baseline for them.
     for (std::size_t d = target_.devices.size(); d-- > 0;) {
+      if (d > 0 && options_.only_first_device) continue;
       const std::string& name = target_.devices[d].name;
       Graph placed = graph_;
       for (std::size_t n = 0; n < placed.nodes().size(); ++n) {

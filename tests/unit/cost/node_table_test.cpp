@@ -70,6 +70,9 @@ TEST_CASE("node table: times in int8") {
   json["conversions"] = Json::parse(R"([
     {"device": "npu", "to": "int8", "latency_us": 1.5, "bytes_per_s": 1e9, "samples": 4},
     {"device": "npu", "to": "float32", "latency_us": 2, "bytes_per_s": 0, "samples": 4}])");
+  json["tensor_conversions"] = Json::parse(R"([
+    {"tensor": "x", "device": "npu", "to": "int8", "us": 3.5},
+    {"tensor": "x", "device": "npu", "to": "float32", "us": 0}])");
   CHECK(NodeTable::parse(json, "table.json").to_json() == json);
   const auto fault_with = [&](const char* list, std::size_t i, const char* key, const Json& value) {
     Json changed = json;
@@ -81,6 +84,12 @@ TEST_CASE("node table: times in int8") {
   CHECK(fault_with("conversions", 0, "to", "int4").find("expected int8 or float32") !=
         std::string::npos);
   CHECK(fault_with("conversions", 1, "to", "int8").find("listed twice") != std::string::npos);
+  CHECK(fault_with("tensor_conversions", 0, "us", -1) != "none");
+  CHECK(fault_with("tensor_conversions", 0, "device", "gpu").find("is not in 'devices'") !=
+        std::string::npos);
+  CHECK(fault_with("tensor_conversions", 0, "to", 8) != "none");
+  CHECK(fault_with("tensor_conversions", 1, "to", "int8").find("'x' is listed twice") !=
+        std::string::npos);
 }
 
 TEST_CASE("node table: what is read is written again") {

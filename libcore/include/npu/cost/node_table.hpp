@@ -57,6 +57,15 @@ struct ConversionFit {
   std::int32_t samples = 0;
 };
 
+/// Time of the conversion of a tensor to integers of 8 bits, or back, in a document of both
+/// precisions: the conversion itself, and what it costs the kernels before and behind it.
+struct TensorConversion {
+  std::string tensor;
+  std::string device;
+  bool to_int8 = false;
+  double us = 0;
+};
+
 struct NodeTableDevice {
   std::string name;
   std::string backend;
@@ -96,6 +105,7 @@ struct NodeTable {
   /// The model in int8: its nodes that work on integers, with the conversions in their kernels.
   std::vector<NodeTime> int8;
   std::vector<ConversionFit> conversions;
+  std::vector<TensorConversion> tensor_conversions;
 };
 
 NodeTable read_node_table(const std::string& path);

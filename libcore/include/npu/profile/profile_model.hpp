@@ -24,6 +24,8 @@ struct ProfileModelOptions {
   std::int32_t runs = 20;  ///< timed runs of each placement
   std::int32_t refinements =
       4;  ///< placements found with the table itself that are measured as well, at most
+  /// Only the placement in which the target's first device has all nodes that it runs.
+  bool only_first_device = false;
   /// The model is measured in int8 as well, with scales from these.
   std::optional<TensorRanges> ranges{};
 };

@@ -3,8 +3,12 @@
 #include "passes/quantize/precision_times.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "npu/support/ids.hpp"
 #include "target/support_check.hpp"
@@ -39,6 +43,15 @@ class MeasuredInt8 {
     for (std::size_t i = 0; i < table->int8.size(); ++i) {
       nodes_[table->int8[i].node].push_back(i);
     }
+    for (const TensorConversion& each : table->tensor_conversions) {
+      tensors_.emplace(std::tuple(each.tensor, each.device, each.to_int8), each.us);
+    }
+  }
+
+  std::optional<double> conversion_us(const std::string& tensor, const std::string& device,
+                                      bool to_int8) const {
+    const auto found = tensors_.find(std::tuple(tensor, device, to_int8));
+    return found == tensors_.end() ? std::nullopt : std::optional(found->second);
   }
 
   std::optional<double> node_us(const std::string& node, const std::string& device) const {
@@ -61,13 +74,47 @@ class MeasuredInt8 {
  private:
   const NodeTable* table_;
   NameIndex<std::vector<std::size_t>> nodes_;  // indices into table_->int8, by device
+  std::map<std::tuple<std::string, std::string, bool>, double> tensors_;
+};
+
+/// How much longer conversions took where they stand than by themselves: of those that were
+/// measured between the same two ops, else before the same op, else of all.
+class ConversionShares {
+ public:
+  void add(const std::array<std::string, 3>& kinds, double alone_us, double measured_us) {
+    for (const std::string& kind : kinds) {
+      sums_[kind].first += alone_us;
+      sums_[kind].second += measured_us;
+    }
+  }
+
+  double of(const std::array<std::string, 3>& kinds) const {
+    for (const std::string& kind : kinds) {
+      const auto found = sums_.find(kind);
+      if (found != sums_.end() && found->second.first > 0) {
+        return found->second.second / found->second.first;
+      }
+    }
+    return 1;
+  }
+
+ private:
+  std::map<std::string, std::pair<double, double>> sums_;
 };
 
 class TimePredictor {
  public:
   TimePredictor(const Graph& graph, const PrecisionProblem& problem, const Target& target,
                 const CostModel& cost, const NodeTable* measured)
-      : graph_(graph), problem_(problem), target_(target), cost_(cost), measured_(measured) {}
+      : graph_(graph), problem_(problem), target_(target), cost_(cost), measured_(measured) {
+    for (const Value& value : problem.values) {
+      for (const bool to_int8 : {true, false}) {
+        const auto known = measured_conversion(value, to_int8);
+        if (known)
+          shares_.add(kinds_of(value, to_int8), conversion_alone_us(value, to_int8), *known);
+      }
+    }
+  }
 
   PrecisionTimes run() const {
     PrecisionTimes times;
@@ -108,11 +155,41 @@ class TimePredictor {
     return is_product ? int8_ratio(device) : kBytesRatio;
   }
 
-  double conversion_us(const Value& value, bool to_int8) const {
-    const Unit* producer = value.producer < 0 ? nullptr : &problem_.units[index_of(value.producer)];
-    const Device& device = producer == nullptr
-                               ? target_.devices.front()
+  const Unit* producer_of(const Value& value) const {
+    return value.producer < 0 ? nullptr : &problem_.units[index_of(value.producer)];
+  }
+
+  const Device& device_of_value(const Value& value) const {
+    const Unit* producer = producer_of(value);
+    return producer == nullptr ? target_.devices.front()
                                : device_of(graph_, producer->members.back(), target_);
+  }
+
+  std::optional<double> measured_conversion(const Value& value, bool to_int8) const {
+    return measured_.conversion_us(graph_.tensor(value.tensor).name, device_of_value(value).name,
+                                   to_int8);
+  }
+
+  /// What conversions that take about the same time have in common, the closest first.
+  std::array<std::string, 3> kinds_of(const Value& value, bool to_int8) const {
+    const auto op_of = [&](std::int32_t unit) -> std::string {
+      if (unit < 0) return "";
+      return graph_.node(problem_.units[index_of(unit)].members.front()).op_type;
+    };
+    const std::string all = to_int8 ? "int8" : "float32";
+    const std::string before =
+        all + " " + op_of(value.readers.empty() ? -1 : value.readers.front());
+    return {before + " " + op_of(value.producer), before, all};
+  }
+
+  double conversion_us(const Value& value, bool to_int8) const {
+    if (const auto known = measured_conversion(value, to_int8)) return *known;
+    return conversion_alone_us(value, to_int8) * shares_.of(kinds_of(value, to_int8));
+  }
+
+  double conversion_alone_us(const Value& value, bool to_int8) const {
+    const Unit* producer = producer_of(value);
+    const Device& device = device_of_value(value);
     const double bytes = static_cast<double>(graph_.tensor(value.tensor).bytes());
     if (const ConversionFit* fit = measured_.conversion(device.name, to_int8)) {
       // A product writes floats itself: only their bytes count.
@@ -132,6 +209,7 @@ class TimePredictor {
   const Target& target_;
   const CostModel& cost_;
   MeasuredInt8 measured_;
+  ConversionShares shares_;
 };
 
 }  // namespace

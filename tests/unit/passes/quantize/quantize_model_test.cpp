@@ -536,15 +536,14 @@ TEST_CASE("quantize: the mode of a certificate says what its costs are", "[quant
   }
 }
 
-TEST_CASE("quantize: a mixed choice by measured times", "[quantize]") {
-  Graph graph = residual();
-  TensorRanges ranges = ranges_of(graph);
-  for (const Node& node : graph.nodes()) ranges.errors.push_back({node.name, 1e-4});
+namespace {
+
+/// A table of a model whose nodes take 100 in float and `int8_us` in int8, on npu.
+NodeTable table_of(const Graph& graph, double int8_us) {
   NodeTable table;
   table.model_digest = model_digest(graph);
   table.target = "host";
   table.devices = {{"npu", "onednn", 0}, {"cpu", "aten", 0}};
-  const double int8_us = GENERATE(10.0, 1000.0);
   for (const Node& node : graph.nodes()) {
     table.nodes.push_back(
         {.node = node.name, .device = "npu", .time = {100, 100, 0, 9}, .kernel = {}});
@@ -552,11 +551,25 @@ TEST_CASE("quantize: a mixed choice by measured times", "[quantize]") {
         {.node = node.name, .device = "npu", .time = {int8_us, int8_us, 0, 9}, .kernel = {}});
   }
   table.conversions = {{"npu", true, 5, 0, 4}, {"npu", false, 7, 0, 4}};
+  return table;
+}
+
+QuantizeResult quantize_by(const NodeTable& table, Graph& graph) {
+  TensorRanges ranges = ranges_of(graph);
+  for (const Node& node : graph.nodes()) ranges.errors.push_back({node.name, 1e-4});
   QuantizeOptions options;
   options.max_error = 1;
   options.profile = table;
   Diagnostics diagnostics;
-  const QuantizeResult result = quantize_model(graph, ranges, options, diagnostics);
+  return quantize_model(graph, ranges, options, diagnostics);
+}
+
+}  // namespace
+
+TEST_CASE("quantize: a mixed choice by measured times", "[quantize]") {
+  Graph graph = residual();
+  const double int8_us = GENERATE(10.0, 1000.0);
+  const QuantizeResult result = quantize_by(table_of(graph, int8_us), graph);
   CHECK((result.int8_ops > 2) == (int8_us < 100));
   CHECK((result.int8_ops == 0) == (int8_us > 100));
   double predicted = 0;
@@ -570,6 +583,40 @@ TEST_CASE("quantize: a mixed choice by measured times", "[quantize]") {
   }
   CHECK(result.predicted_us >= Approx(predicted));
   CHECK(result.predicted_us <= Approx(predicted + most));
+}
+
+TEST_CASE("quantize: conversions that were measured where they stand", "[quantize]") {
+  Graph first = residual();
+  NodeTable table = table_of(first, 10);
+  Graph graph = first;
+  const QuantizeResult before = quantize_by(table, first);
+  REQUIRE_FALSE(before.conversions.empty());
+  for (const PrecisionConversion& each : before.conversions) {
+    table.tensor_conversions.push_back({each.tensor, "npu", each.to_int8, 25});
+  }
+  Graph again = graph;
+  const QuantizeResult after = quantize_by(table, again);
+  double predicted = 25.0 * static_cast<double>(after.conversions.size());
+  for (const QuantizedNode& node : after.nodes) {
+    predicted += node.precision == Precision::kInt8 ? 10 : 100;
+  }
+  CHECK(after.conversions.size() == before.conversions.size());
+  CHECK(after.predicted_us == Approx(predicted).epsilon(1e-3));
+  // One that takes five times as long as by itself, between the same ops: the others do, too.
+  std::vector<TensorConversion>& measured = table.tensor_conversions;
+  std::erase_if(measured, [](const TensorConversion& each) { return !each.to_int8; });
+  REQUIRE(measured.size() >= 1);
+  measured.resize(1);
+  Graph scaled = graph;
+  const QuantizeResult guessed = quantize_by(table, scaled);
+  double floats = 0;
+  for (const PrecisionConversion& each : guessed.conversions) floats += each.to_int8 ? 25 : 0;
+  for (const QuantizedNode& node : guessed.nodes) {
+    floats += node.precision == Precision::kInt8 ? 10 : 100;
+  }
+  CHECK(guessed.predicted_us >= Approx(floats).epsilon(1e-3));
+  CHECK(guessed.predicted_us <=
+        Approx(floats + 7.0 * static_cast<double>(guessed.conversions.size())).epsilon(1e-3));
 }
 
 TEST_CASE("quantize: a transposed convolution and an interpolation are int8", "[quantize]") {
