@@ -3,7 +3,8 @@
 // also take a layout apart that a concatenation was to find, or keep a product from writing where
 // its reader reads. That shows only in documents of both precisions, so those that are chosen by
 // the table so far are run, and what they take beyond the times of their nodes is the conversions'.
-// The times of the nodes and conversions of a document that was run add up to its own.
+// The times of the nodes and conversions of a document that was run add up to its own,
+// but for how much slower or faster the machine was by then, which kernels away from them tell.
 //
 // Cost: up to kRounds * errors choices and runs of the model; O(nodes + kernels) for each of them.
 #include "profile/tensor_conversions.hpp"
@@ -20,7 +21,7 @@ namespace npu {
 namespace {
 
 constexpr double kErrors[]{1e-4, 1e-3, 1e-2};
-constexpr int kRounds = 2;
+constexpr int kRounds = 5;
 
 /// One kernel of a document on one device: its time, and its nodes.
 struct KernelTime {
@@ -47,6 +48,7 @@ class ConversionAttribution {
     for (auto& [tensor, us] : converted_) us = 0;
     const std::map<std::string, double> floats = times_on(device, table.nodes);
     const std::map<std::string, double> integers = times_on(device, table.int8);
+    std::vector<Beside> all;
     for (const auto& [name, kernel] : kernels_on(device, times)) {
       double known = 0;
       for (const NodeId id : kernel.nodes) {
@@ -54,12 +56,37 @@ class ConversionAttribution {
         const auto& list = int8_.contains(node) ? integers : floats;
         if (const auto found = list.find(node); found != list.end()) known += found->second;
       }
-      share(kernel.us - known, conversions_at(kernel));
+      all.push_back({kernel.us, known, conversions_at(kernel)});
     }
+    const double pace = pace_of(all);
+    for (const Beside& each : all) share(each.us / pace - each.known_us, each.conversions);
     return converted_;
   }
 
  private:
+  /// What a kernel took, what its nodes take, and the conversions beside it.
+  struct Beside {
+    double us = 0;
+    double known_us = 0;
+    std::set<TensorId> conversions;
+  };
+
+  /// How much slower the machine was than when the table was measured, by the kernels that no
+  /// conversion touches; 1 if they are too few to say.
+  static double pace_of(const std::vector<Beside>& all) {
+    constexpr double kEnough = 0.05;  // of the time
+    double every = 0;
+    double known = 0;
+    double us = 0;
+    for (const Beside& each : all) {
+      every += each.known_us;
+      if (!each.conversions.empty()) continue;
+      known += each.known_us;
+      us += each.us;
+    }
+    return known > kEnough * every && us > 0 ? us / known : 1;
+  }
+
   static std::map<std::string, double> times_on(const std::string& device,
                                                 const std::vector<NodeTime>& nodes) {
     std::map<std::string, double> times;

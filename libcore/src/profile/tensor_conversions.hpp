@@ -11,8 +11,9 @@ namespace npu {
 
 /// What the conversions of a quantized document take on each device of its measured `times`: what
 /// its kernels take beyond `table`'s times of their nodes, each in its precision, is shared by the
-/// conversions among their operands and results, by bytes. `document` is made of `model`, and
-/// `choice` says how. No time is below 0.
+/// conversions among their operands and results, by bytes. Kernels away from conversions tell how
+/// much slower the machine was than for `table`. `document` is made of `model`, and `choice` says
+/// how. No time is below 0.
 std::vector<TensorConversion> conversions_of(const Graph& model, const Graph& document,
                                              const QuantizeResult& choice, const NodeTable& times,
                                              const NodeTable& table);

@@ -77,6 +77,18 @@ TEST_CASE("what kernels take beyond their nodes is the time of conversions", "[p
   CHECK_FALSE(conversions[1].to_int8);
 }
 
+TEST_CASE("a machine that became slower is not the conversions' fault", "[profile]") {
+  Chain chain;
+  chain.choice.conversions = {{"b", false, "b", "c"}};
+  NodeTable times;
+  // a takes twice as long, and no conversion is beside it.
+  times.nodes = {time_of("a", 20), time_of("b", 10), time_of("c", 84)};
+  const auto conversions =
+      conversions_of(chain.model, chain.document, chain.choice, times, chain.table);
+  REQUIRE(conversions.size() == 1);
+  CHECK(us_of(conversions, "b") == Approx(12));
+}
+
 TEST_CASE("no conversion takes less than nothing", "[profile]") {
   const Chain chain;
   NodeTable times;
