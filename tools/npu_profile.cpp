@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
     if (const auto imported = tool.imported("-", text)) {
       profile_ordinary(tool, *imported, options);
     } else if (options.takes_staged() && npu::gnn::is_staged_model(npu::parse_json(text, file))) {
-      npu::cli::Tool::plan_precision(options.staged.precision);
+      options.staged.precision = npu::cli::Tool::plan_precision(options.staged.precision);
       profile_staged(tool, options.staged);
     } else {
       const npu::Graph graph = npu::read_graph(text, file, tool.diagnostics());

@@ -45,4 +45,15 @@ npu4_status current_status(npu4_error* error) noexcept {
   }
 }
 
+std::string precision_refusal(const char* options) {
+  if (options == nullptr || *options == '\0') return "";
+  const Json json = parse_json(options, "compile options");
+  require(json.is_object(), "compile options: expected a JSON object");
+  const Json* precision = find_member(json, "precision");
+  if (precision == nullptr || *precision == "f32") return "";
+  require(*precision == "bf16" || *precision == "f16",
+          "compile option 'precision': expected \"f32\", \"bf16\" or \"f16\"");
+  return "precision " + precision->get<std::string>() + " is not offered by this backend";
+}
+
 }  // namespace npu::opencl

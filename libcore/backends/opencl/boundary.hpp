@@ -83,6 +83,10 @@ npu4_status guarded(npu4_error* error, Body&& body) noexcept {
 /// What a tensor takes of a piece of memory with others.
 constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+/// Why nothing is compiled in the precision that the options of a compile or a question ask for;
+/// empty if it is. Throws Error for malformed options.
+std::string precision_refusal(const char* options);
+
 /// Device memory, counted; throws MemoryLimitError with numbers if there is not as much.
 ClMemory allocate(npu4_device& device, std::uint64_t bytes, MemoryShare& share, const char* what);
 

@@ -35,18 +35,6 @@ std::string with_measured(const std::string& report,
   return json.dump();
 }
 
-void check_options(const char* options) {
-  if (options == nullptr || *options == '\0') return;
-  const Json json = parse_json(options, "compile options");
-  require(json.is_object(), "compile options: expected a JSON object");
-  const Json* precision = find_member(json, "precision");
-  if (precision == nullptr || *precision == "f32") return;
-  require(precision->is_string() && (*precision == "bf16" || *precision == "f16"),
-          "compile option 'precision': expected \"f32\", \"bf16\" or \"f16\"");
-  throw StatusError{NPU4_UNSUPPORTED, "precision " + precision->get<std::string>() +
-                                          " is not offered by this backend"};
-}
-
 std::uint64_t sum_of(const std::vector<PlanTensor>& tensors) {
   std::uint64_t sum = 0;
   for (const PlanTensor& tensor : tensors) sum += tensor.bytes;
@@ -142,7 +130,9 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
   return guarded(error, [&] {
     require(device != nullptr, "an argument is null");
     const npu4_entry& entry = only_entry(args);
-    check_options(args->options);
+    if (const std::string refusal = precision_refusal(args->options); !refusal.empty()) {
+      throw StatusError{NPU4_UNSUPPORTED, refusal};
+    }
     const std::string_view text(entry.sub_ir, static_cast<std::size_t>(entry.sub_ir_size));
     const Graph graph = read_valid_graph(text, "sub-IR");
     check_sub_ir_version(graph);

@@ -68,18 +68,6 @@ Json memory_answer(const Plan& plan) {
           {"boundary_bytes", whole_bytes(plan.inputs) + whole_bytes(plan.outputs)}};
 }
 
-/// Whether options ask for a precision that nothing is compiled in.
-bool asks_for_other_precision(const char* options) {
-  if (options == nullptr || *options == '\0') return false;
-  const Json json = parse_json(options, "options");
-  require(json.is_object(), "options: expected a JSON object");
-  const Json* precision = find_member(json, "precision");
-  require(
-      precision == nullptr || *precision == "f32" || *precision == "bf16" || *precision == "f16",
-      "option 'precision': expected \"f32\", \"bf16\" or \"f16\"");
-  return precision != nullptr && *precision != "f32";
-}
-
 }  // namespace
 
 npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error) {
@@ -87,15 +75,14 @@ npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* 
     require(device != nullptr && args != nullptr && NPU4_HAS(args, answer) &&
                 args->answer != nullptr && args->sub_ir != nullptr,
             "an argument is null");
-    const bool is_other = asks_for_other_precision(args->options);
+    const std::string refusal = precision_refusal(args->options);
     const std::string_view text(args->sub_ir, static_cast<std::size_t>(args->sub_ir_size));
     const Graph graph = read_valid_graph(text, "sub-IR");
     check_sub_ir_version(graph);
     Json answer = Json::object();
     std::string reason;
-    if (is_other) {
-      answer["nodes"] = std::vector<Json>(
-          graph.nodes().size(), refusal_of("precision bf16 is not offered by this backend"));
+    if (!refusal.empty()) {
+      answer["nodes"] = std::vector<Json>(graph.nodes().size(), refusal_of(refusal));
     } else if (const auto plan = plan_of_question(graph, device->machine, reason)) {
       answer["nodes"] = std::vector<Json>(graph.nodes().size(), Json{{"ok", true}});
       answer["memory"] = memory_answer(*plan);

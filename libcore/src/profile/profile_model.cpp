@@ -79,7 +79,7 @@ class ModelProfiler {
     fold_constants(graph_, target_, compile_options(), nullptr, weights_);
     for (const TensorId id : graph_.graph_inputs()) inputs_.push_back(random_input(graph_, id, 0));
     add_devices();
-    measure_copies();
+    if (!options_.only_first_device) measure_copies();
     measure_candidates();
     NodeTable table = make_table();
     for (std::int32_t i = 0; i < options_.refinements; ++i) {

@@ -138,8 +138,8 @@ class ConversionAttribution {
     double bytes = 0;
     for (const TensorId id : tensors) bytes += static_cast<double>(document_.tensor(id).bytes());
     for (const TensorId id : tensors) {
-      if (bytes > 0)
-        converted_[id] += us * static_cast<double>(document_.tensor(id).bytes()) / bytes;
+      if (bytes == 0) continue;
+      converted_[id] += us * static_cast<double>(document_.tensor(id).bytes()) / bytes;
     }
   }
 
@@ -160,17 +160,18 @@ std::vector<bool> precisions_of(const QuantizeResult& choice) {
 
 /// Later measurements take the place of earlier ones.
 void merge(std::vector<TensorConversion> measured, NodeTable& table) {
-  const auto key_of = [](const TensorConversion& each) {
-    return std::tie(each.tensor, each.device, each.to_int8);
+  std::map<std::tuple<std::string, std::string, bool>, std::size_t> places;
+  const auto place_of = [&](const TensorConversion& each, std::size_t next) {
+    return places.emplace(std::tuple(each.tensor, each.device, each.to_int8), next).first->second;
   };
+  std::vector<TensorConversion>& list = table.tensor_conversions;
+  for (std::size_t i = 0; i < list.size(); ++i) place_of(list[i], i);
   for (TensorConversion& each : measured) {
-    const auto same =
-        std::find_if(table.tensor_conversions.begin(), table.tensor_conversions.end(),
-                     [&](const TensorConversion& old) { return key_of(old) == key_of(each); });
-    if (same == table.tensor_conversions.end()) {
-      table.tensor_conversions.push_back(std::move(each));
+    const std::size_t place = place_of(each, list.size());
+    if (place < list.size()) {
+      list[place].us = each.us;
     } else {
-      same->us = each.us;
+      list.push_back(std::move(each));
     }
   }
 }

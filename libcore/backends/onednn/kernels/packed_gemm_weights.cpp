@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs the weights of a product: for each KC block panels of two vectors of columns, one behind
 // the other, in which the columns of one k lie together; rounds weights to float16. O(weights).
+#include "kernels/copies.hpp"
 #include "kernels/packed_gemm_tasks.hpp"
 #include "kernels/share_work.hpp"
-#include "npu/tensor/tensor.hpp"
 
 namespace npu::onednn {
 
@@ -27,9 +27,10 @@ HalfWeights::Operands HalfWeights::bind(Addresses addresses) {
 }
 
 void HalfWeights::run(const Operands& operands) const {
-  for (std::int64_t i = 0; i < count; ++i) {
-    operands.target[i] = float_to_float16(operands.source[i]);
-  }
+  const void* source = operands.source;
+  void* target = operands.target;
+  Convert{DType::kFloat32, DType::kFloat16, count}.run(
+      {static_cast<const std::byte*>(source), static_cast<std::byte*>(target)});
 }
 
 void PackedGemmWeights::run(const Operands& operands) const {

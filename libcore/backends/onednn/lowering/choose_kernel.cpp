@@ -238,8 +238,8 @@ Candidate strassen_candidate(PackedGemm gemm, std::string refusal) {
 }
 
 /// By the definition with weights of float16, which oneDNN's products do not read.
-std::vector<Candidate> float16_candidate(const PackedGemm& gemm, const std::string& refusal) {
-  if (!gemm.float16_weights) return {};
+std::optional<Candidate> float16_candidate(const PackedGemm& gemm, const std::string& refusal) {
+  if (!gemm.float16_weights) return std::nullopt;
   Candidate result{PackedGemm::kName, {}, {}, refusal};
   if (refusal.empty() && (gemm.inner % kBlock != 0 || gemm.columns % kBlock != 0)) {
     result.refusal = "the features are no multiples of 16";
@@ -248,7 +248,7 @@ std::vector<Candidate> float16_candidate(const PackedGemm& gemm, const std::stri
     result.cycles = direct_cycles(gemm);
     result.kernel = gemm;
   }
-  return {result};
+  return result;
 }
 
 Candidate gemv_candidate(const Gemv& gemv, std::string refusal) {
@@ -350,7 +350,7 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
       gemv, refusal.empty() && gemm.rows != 1 ? "an image has more than one pixel" : refusal));
   candidates.push_back(
       strassen_candidate(gemm, refusal.empty() ? strassen_refusal(gemm, machine) : refusal));
-  for (Candidate& each : float16_candidate(gemm, refusal)) candidates.push_back(std::move(each));
+  if (auto own = float16_candidate(gemm, refusal)) candidates.push_back(*std::move(own));
   candidates.push_back({kOneDnn, {}, direct_cycles(shape, machine), ""});
   ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));
@@ -378,7 +378,7 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
   std::vector<Candidate> candidates{gemv_candidate(gemv, ""),
                                     strassen_candidate(gemm, strassen_refusal(gemm, machine)),
                                     {kOneDnn, {}, primitive_cycles(gemm), ""}};
-  for (Candidate& each : float16_candidate(gemm, "")) candidates.push_back(std::move(each));
+  if (auto own = float16_candidate(gemm, "")) candidates.push_back(*std::move(own));
   ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));
 }

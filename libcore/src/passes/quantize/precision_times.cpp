@@ -110,8 +110,8 @@ class TimePredictor {
     for (const Value& value : problem.values) {
       for (const bool to_int8 : {true, false}) {
         const auto known = measured_conversion(value, to_int8);
-        if (known)
-          shares_.add(kinds_of(value, to_int8), conversion_alone_us(value, to_int8), *known);
+        if (!known) continue;
+        shares_.add(kinds_of(value, to_int8), conversion_alone_us(value, to_int8), *known);
       }
     }
   }
