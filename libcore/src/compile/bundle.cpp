@@ -136,8 +136,9 @@ class Bundle::Parser {
 
   void run() {
     const std::uint64_t manifest_size = read_header();
-    bundle_.manifest_ = parse_json(text_of(bytes_ + kBundleHeaderBytes, manifest_size), file_);
-    const JsonFields top(bundle_.manifest_, file_, {}, kStyle);
+    bundle_.manifest_ = std::make_shared<const Json>(
+        parse_json(text_of(bytes_ + kBundleHeaderBytes, manifest_size), file_));
+    const JsonFields top(bundle_.manifest(), file_, {}, kStyle);
     bundle_.target_ = top.text("target");
     bundle_.precision_ = top.text("precision");
     read_sections(top, kBundleHeaderBytes + manifest_size);
@@ -241,7 +242,7 @@ class Bundle::Parser {
       partition.section = fields.unsigned_integer("section");
       partition.holds_weights = fields.flag("holds_weights");
       if (fields.has("layouts")) read_layouts(fields, partition);
-      partition.report = fields.object("report");
+      partition.report = std::shared_ptr<const Json>(bundle_.manifest_, &fields.object("report"));
       if (partition.section >= bundle_.sections_.size()) {
         fields.refuse("section", "there is no section " + std::to_string(partition.section));
       }
@@ -405,7 +406,7 @@ class BundleLayout {
                                     {"section", i + 1},
                                     {"holds_weights", entry.holds_weights}});
       if (!entry.layouts.empty()) json["partitions"].back()["layouts"] = entry.layouts;
-      json["partitions"].back()["report"] = entry.report;
+      json["partitions"].back()["report"] = *entry.report;
     }
     json["weights"] = weights_;
     json["sections"] = Json::array();
@@ -502,7 +503,7 @@ std::string memory_table(const Bundle& bundle) {
   for (std::size_t i = 0; i < bundle.partitions().size(); ++i) {
     std::vector<std::string> cells{"memory of partition " + std::to_string(i)};
     static const Json kNone;
-    const Json* found = member_object(bundle.partitions()[i].report, "memory");
+    const Json* found = member_object(*bundle.partitions()[i].report, "memory");
     const Json& memory = found != nullptr ? *found : kNone;
     for (const char* key : {"weights_bytes", "scratch_bytes", "boundary_bytes", "other_bytes"}) {
       const auto bytes = member_double(memory, key);
@@ -532,7 +533,7 @@ std::string format_bundle(const Bundle& bundle) {
   for (std::size_t i = 0; i < bundle.partitions().size(); ++i) {
     const BundlePartition& row = bundle.partitions()[i];
     std::vector<std::string> cells{std::to_string(i), row.device, row.backend};
-    for (std::string& cell : number_cells(read_compile_numbers(row.report))) {
+    for (std::string& cell : number_cells(read_compile_numbers(*row.report))) {
       cells.push_back(std::move(cell));
     }
     cells.push_back(row.fingerprint);

@@ -86,8 +86,8 @@ CompileReport compile_report(const CompiledModel& model, const FoldedConstants& 
   for (const CompiledPartition& partition : model.partitions) {
     report.partitions.push_back({.device = partition.device,
                                  .backend = partition.backend,
-                                 .numbers = read_compile_numbers(partition.report),
-                                 .splits = read_splits(partition.report),
+                                 .numbers = read_compile_numbers(*partition.report),
+                                 .splits = read_splits(*partition.report),
                                  .blob_bytes = partition.blob.size,
                                  .compile_ms = partition.compile_ms,
                                  .cache_hit = partition.cache_hit});

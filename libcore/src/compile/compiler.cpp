@@ -94,7 +94,7 @@ Json device_report(DeviceInstance& instance, const Blob& blob) {
 std::string report_text(const CompiledPartition& compiled) {
   std::string text = "compiled by '" + compiled.backend + "'";
   for (const char* key : {"kernels", "reorders"}) {
-    const Json* count = find_member(compiled.report, key);
+    const Json* count = find_member(*compiled.report, key);
     if (count != nullptr && count->is_number()) text += ", " + count->dump() + " " + key;
   }
   return text + ", " + bytes_text(static_cast<double>(compiled.blob.size));
@@ -230,7 +230,8 @@ class Round {
   }
 
   /// Compiles on a device in turn; on one that is lost, once more when it is open again.
-  void compile_on(std::size_t index, const std::string& options,
+  /// Returns the device's report of the blob.
+  Json compile_on(std::size_t index, const std::string& options,
                   const std::vector<NamedTensor>& weights, CompiledPartition& compiled) {
     const std::string& device = compiled.device;
     const CompileHooks hooks = watch_.hooks(index);
@@ -242,8 +243,7 @@ class Round {
       try {
         compiled.blob =
             instance->compile(sub_irs_[index].text, weights, options_text(index), hooks);
-        compiled.report = device_report(*instance, compiled.blob);
-        return;
+        return device_report(*instance, compiled.blob);
       } catch (const BackendError& error) {
         if (error.status() == NPU4_CANCELLED) {
           watch_.check();  // says why
@@ -432,13 +432,14 @@ class Round {
     }
     if (!compiled.cache_hit) {
       const LogTimer timer(LogModule::kCompile);
-      compile_on(index, device_text, weights, compiled);
+      Json report = compile_on(index, device_text, weights, compiled);
       if (!options_.control.blob_folder.empty()) release_mapped_files();  // then the blob is read
-      complete_report(compiled.report, graph_, partition, made.predicted_kernels);
+      complete_report(report, graph_, partition, made.predicted_kernels);
+      compiled.report = std::move(report);
       timer.done([&] { return partition_text(index) + ": " + report_text(compiled); });
       // What was measured is no function of the key: the next compile, whose key has it, is kept.
-      const bool is_measured = find_member(compiled.report, "tuned") != nullptr;
-      if (!key.empty() && !is_measured) cache_->store(key, compiled.blob, compiled.report);
+      const bool is_measured = find_member(*compiled.report, "tuned") != nullptr;
+      if (!key.empty() && !is_measured) cache_->store(key, compiled.blob, *compiled.report);
     }
     compiled.compile_ms = milliseconds_since(start);
     return compiled;
@@ -570,7 +571,7 @@ CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Targe
       finish(model, std::move(results), start);
       return model;
     }
-    if (graph.npu_member("target") == nullptr) graph.set_npu_member("target", target.json);
+    if (graph.npu_member("target") == nullptr) graph.set_npu_member("target", *target.json);
     PartitionOptions again;
     again.strategy =
         model.plan.strategy == "contiguous" ? Strategy::kContiguous : Strategy::kConvex;

@@ -47,7 +47,7 @@ std::string format_kernel_report(const CompiledModel& model) {
   std::vector<std::vector<std::string>> rows{
       {">partition", "node", "kind", "kernel", ">estimate", "not taken"}};
   for (std::size_t i = 0; i < model.partitions.size(); ++i) {
-    const Json* steps = find_member(model.partitions[i].report, "steps");
+    const Json* steps = find_member(*model.partitions[i].report, "steps");
     if (steps == nullptr || !steps->is_array()) continue;
     for (const Json& step : *steps) {
       if (!step.is_object()) continue;

@@ -118,7 +118,7 @@ Json tuning_options(const TuningTable& table) {
 std::size_t add_measured(TuningTable& table, const CompiledModel& model) {
   std::size_t count = 0;
   for (const CompiledPartition& partition : model.partitions) {
-    const Json* measured = find_member(partition.report, "tuned");
+    const Json* measured = find_member(*partition.report, "tuned");
     if (measured == nullptr || !measured->is_object()) continue;
     const std::string name = "the report of backend '" + partition.backend + "'";
     for (auto& [kernel, sizes] : read_kernels(*measured, name, "/tuned")) {

@@ -1116,12 +1116,10 @@ class Catalogue {
  public:
   Catalogue() {
     row_by_type_.reserve(kOpRowCount);
-    class_by_name_.reserve(kOpRowCount);
-    for (std::size_t i = 0; i < kOpRowCount; ++i) {
-      row_by_type_.emplace(kOpRows[i].op_type, i);
-      class_by_name_.emplace(functional_name(kOpRows[i].op_type), kOpRows[i].align_class);
-    }
+    for (std::size_t i = 0; i < kOpRowCount; ++i) row_by_type_.emplace(kOpRows[i].op_type, i);
   }
+
+  bool contains(std::string_view op_type) const { return row_by_type_.contains(op_type); }
 
   const Entry* find(std::string_view op_type) {
     const auto found = row_by_type_.find(op_type);
@@ -1140,15 +1138,8 @@ class Catalogue {
     return owned_[i].get();
   }
 
-  std::optional<AlignClass> align_class(std::string_view name) const {
-    const auto found = class_by_name_.find(name);
-    if (found == class_by_name_.end()) return std::nullopt;
-    return found->second;
-  }
-
  private:
   std::unordered_map<std::string_view, std::size_t> row_by_type_;
-  std::unordered_map<std::string_view, AlignClass> class_by_name_;
   std::array<std::atomic<const Entry*>, kOpRowCount> parsed_{};
   std::array<std::unique_ptr<const Entry>, kOpRowCount> owned_{};
   std::mutex mutex_;
@@ -1160,6 +1151,8 @@ Catalogue& catalogue() {
 }
 
 }  // namespace
+
+bool is_catalogued(std::string_view op_type) { return catalogue().contains(op_type); }
 
 const OpInfo* find_op(std::string_view op_type) {
   const Entry* entry = catalogue().find(op_type);
@@ -1178,7 +1171,15 @@ std::optional<FlopRule> find_flop_rule(std::string_view op_type) {
 }
 
 std::optional<AlignClass> catalogued_align_class(std::string_view name) {
-  return catalogue().align_class(name);
+  static const std::unordered_map<std::string_view, AlignClass> kClassByName = [] {
+    std::unordered_map<std::string_view, AlignClass> classes;
+    classes.reserve(kOpRowCount);
+    for (const OpRow& row : kOpRows) classes.emplace(functional_name(row.op_type), row.align_class);
+    return classes;
+  }();
+  const auto found = kClassByName.find(name);
+  if (found == kClassByName.end()) return std::nullopt;
+  return found->second;
 }
 
 std::vector<std::string_view> catalogued_ops() {

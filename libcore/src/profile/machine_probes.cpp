@@ -31,7 +31,7 @@ class Chain {
     document_["weights"] = Json::array();
     document_["weight_name_mapping"] = Json::object();
     document_["nodes"] = Json::array();
-    document_["npu"] = {{"version", 1}, {"target", target.json}};
+    document_["npu"] = {{"version", 1}, {"target", *target.json}};
   }
 
   /// Sets the device of the nodes that follow.

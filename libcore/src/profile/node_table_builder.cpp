@@ -109,7 +109,7 @@ class Builder {
           const Partition& partition = placement.plan->partitions[p];
           if (only_base && placement.base_of != partition.device) continue;
           const std::vector<NodeId> first =
-              kernels_of_nodes(*placement.graph, partition, (*placement.partitions)[p].report);
+              kernels_of_nodes(*placement.graph, partition, *(*placement.partitions)[p].report);
           for (std::size_t i = 0; i < partition.nodes.size(); ++i) {
             const std::size_t n = index_of(partition.nodes[i].value);
             const bool is_new =

@@ -103,7 +103,7 @@ class MachineProfiler {
       ++profile.rounds;
     }
     profile.disturbed = is_disturbed(watch.load());
-    profile.target = target_.json;
+    profile.target = *target_.json;
     profile.target["description"] =
         description() + (profile.disturbed ? ", beside other work: uncertain" : "");
     for (Json& json : profile.target["devices"]) rate_device(json, profile.rates);

@@ -63,7 +63,7 @@ class Dissection {
   void add_partition(const StepRecord& step, double us) {
     const auto index = static_cast<std::size_t>(step.index);
     const Partition& partition = plan_.partitions[index];
-    const PartitionTimes times = attribute_times(graph_, partition, partitions_[index].report,
+    const PartitionTimes times = attribute_times(graph_, partition, *partitions_[index].report,
                                                  step.step_ns, step.node_ns, us);
     for (std::size_t i = 0; i < partition.nodes.size(); ++i) {
       node_us(partition.nodes[i]) += times.node_us[i];

@@ -86,7 +86,7 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
     std::vector<MemoryReport> reports;
     for (std::size_t i = 0; i < result.model.partitions.size(); ++i) {
       reports.push_back(reported_memory(graph, result.model.plan.partitions[i],
-                                        result.model.partitions[i].report));
+                                        *result.model.partitions[i].report));
     }
     needs = memory_needs(graph, result.model.plan, target, result.model.partitions, reports);
     add_memory_limits(needs, target, memory_limit_of(compile.backend_options),

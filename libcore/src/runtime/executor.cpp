@@ -323,9 +323,9 @@ void Executor::load_partitions(const std::vector<Tensor>& weights,
       if (loaded.check) loaded.check();  // that the file is damaged says more
       throw;
     }
-    const Json* steps = find_member(compiled[p].report, "steps");
+    const Json* steps = find_member(*compiled[p].report, "steps");
     if (steps != nullptr && steps->is_array()) loaded.report_steps = steps->size();
-    int8_share_.add(read_compile_numbers(compiled[p].report));
+    int8_share_.add(read_compile_numbers(*compiled[p].report));
     partitions_.push_back(std::move(loaded));
   }
   output_weights_.resize(graph_.graph_outputs().size());

@@ -17,7 +17,7 @@ std::vector<DeviceMemoryNeed> Executor::sum_memory(
   for (std::size_t p = 0; p < plan_.partitions.size(); ++p) {
     auto report = ask(p);
     reports.push_back(report ? *std::move(report)
-                             : reported_memory(graph_, plan_.partitions[p], compiled[p].report));
+                             : reported_memory(graph_, plan_.partitions[p], *compiled[p].report));
   }
   return memory_needs(graph_, plan_, target, compiled, reports);
 }

@@ -52,7 +52,7 @@ void warn_of_ignored_devices(const Graph& graph, const DeviceChoice& where,
 /// What npu-tag --ask wrote down was said by a backend that may be another one here.
 void warn_of_other_backends(const Graph& graph, const PlacedModel& placed,
                             Diagnostics& diagnostics) {
-  const Json* devices = find_member(placed.target.json, "devices");
+  const Json* devices = find_member(*placed.target.json, "devices");
   for (std::size_t i = 0; i < placed.target.devices.size(); ++i) {
     const Device& device = placed.target.devices[i];
     const Json* asked = devices != nullptr ? find_member((*devices)[i], "asked") : nullptr;
@@ -148,7 +148,7 @@ PlacedModel place_model(Graph& graph, const DeviceChoice& where,
     return placed;
   }
   if (graph.npu_member("target") == nullptr) {
-    graph.set_npu_member("target", load_target(where.target.empty() ? "host" : where.target).json);
+    graph.set_npu_member("target", *load_target(where.target.empty() ? "host" : where.target).json);
   }
   placed.target = graph_target(graph);
   warn_of_other_target(graph, where, placed.target, diagnostics);

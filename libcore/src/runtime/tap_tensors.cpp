@@ -26,7 +26,7 @@ bool matches(const std::string& glob, const std::string& name) {
 /// The results that a program hands out besides its outputs.
 std::unordered_set<std::string> listed_taps(const CompiledPartition& partition) {
   std::unordered_set<std::string> names;
-  const Json* taps = find_member(partition.report, "taps");
+  const Json* taps = find_member(*partition.report, "taps");
   if (taps == nullptr || !taps->is_array()) return names;
   if (!Backend::load(partition.backend)->has_feature("taps")) return names;
   for (const Json& tap : *taps) {

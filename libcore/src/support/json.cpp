@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "npu/support/error.hpp"
+#include "npu/support/shared_json.hpp"
 #include "support/json_dom.hpp"
 #include "support/json_fields.hpp"
 
@@ -496,6 +497,11 @@ std::string_view json_type_name(const Json& json) noexcept {
     default:
       return "unknown value";
   }
+}
+
+const Json& SharedJson::nothing() noexcept {
+  static const Json kEmpty = Json::object();
+  return kEmpty;
 }
 
 std::string pointer_token(std::string_view token) {

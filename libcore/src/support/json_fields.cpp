@@ -232,10 +232,10 @@ bool FieldFaults::check_object(const Json& json, const std::string& pointer) {
 }
 
 void FieldFaults::check_keys(const Json& object, const std::string& pointer,
-                             const std::vector<std::string>& known) {
+                             std::initializer_list<std::string_view> known) {
   for (const auto& [key, value] : object.items()) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    add(pointer_below(pointer, key), unknown_key_text(key, known));
+    if (std::ranges::find(known, std::string_view(key)) != known.end()) continue;
+    add(pointer_below(pointer, key), unknown_key_text(key, {known.begin(), known.end()}));
   }
 }
 

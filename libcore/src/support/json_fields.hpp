@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -132,7 +133,7 @@ class FieldFaults {
   bool check_object(const Json& json, const std::string& pointer);
   /// Adds a fault for every key of an object that is not in `known`.
   void check_keys(const Json& object, const std::string& pointer,
-                  const std::vector<std::string>& known);
+                  std::initializer_list<std::string_view> known);
   bool any() const noexcept { return diagnostics_.has_errors(); }
 
  private:

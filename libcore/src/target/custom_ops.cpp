@@ -22,7 +22,7 @@ Target with_custom_ops(const Target& target, const std::vector<std::string>& lib
     throw Error(ErrorCode::kUsage, "--load-ops: no device of target '" + target.name +
                                        "' runs every op (ops \"*\"), so none takes custom ops");
   }
-  Json json = target.json;
+  Json json = *target.json;
   for (std::size_t d = 0; d < target.devices.size(); ++d) {
     const Device& device = target.devices[d];
     if (!device.any_op) continue;

@@ -10,7 +10,7 @@ namespace npu {
 namespace {
 
 const Json* description_of(const Target& target, std::string_view device) {
-  const Json* devices = member_list(target.json, "devices");
+  const Json* devices = member_list(*target.json, "devices");
   if (devices == nullptr) return nullptr;
   for (const Json& description : *devices) {
     const std::string* name = member_text(description, "name");

@@ -92,7 +92,7 @@ std::string format_targets() {
   return table_text(rows);
 }
 
-std::string format_target(const Target& target) { return write_document(target.json); }
+std::string format_target(const Target& target) { return write_document(*target.json); }
 
 std::string format_target_ops(const Target& target, const std::string& device) {
   std::vector<std::vector<std::string>> rows{

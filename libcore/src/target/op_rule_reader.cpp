@@ -25,19 +25,21 @@ void OpRuleReader::check_argument(const std::vector<std::string>& op_types,
                               op_type));
       continue;
     }
-    std::vector<std::string> names;
-    for (const SchemaArgument& candidate : op->schema.arguments) {
-      const bool is_tensor = candidate.type == ArgumentType::kTensor ||
-                             candidate.type == ArgumentType::kTensorList ||
-                             candidate.type == ArgumentType::kOptionalTensorList;
+    const auto may_be_named = [&](const SchemaArgument& candidate) {
+      const bool is_list = candidate.type == ArgumentType::kTensorList ||
+                           candidate.type == ArgumentType::kOptionalTensorList;
       // A scalar may take a tensor's place, so an attribute rule may name a single tensor as well.
-      if (tensor ? is_tensor
-                 : candidate.type != ArgumentType::kTensorList &&
-                       candidate.type != ArgumentType::kOptionalTensorList) {
-        names.push_back(candidate.name);
-      }
+      return tensor ? is_list || candidate.type == ArgumentType::kTensor : !is_list;
+    };
+    const auto& arguments = op->schema.arguments;
+    const bool is_known = std::ranges::any_of(arguments, [&](const SchemaArgument& candidate) {
+      return candidate.name == argument && may_be_named(candidate);
+    });
+    if (is_known) continue;
+    std::vector<std::string> names;
+    for (const SchemaArgument& candidate : arguments) {
+      if (may_be_named(candidate)) names.push_back(candidate.name);
     }
-    if (std::find(names.begin(), names.end(), argument) != names.end()) continue;
     fields_.add(pointer,
                 fmt::format("{} has no {}argument '{}'{}", op_type, tensor ? "tensor " : "",
                             argument, spelling_hint(argument, names)));
@@ -109,9 +111,8 @@ AttributeRule OpRuleReader::read_attribute(const std::string& argument, const Js
 
 void OpRuleReader::check_predicate(const std::string& name, const OpRule& rule,
                                    const std::string& pointer) {
-  std::vector<std::string> names;
-  for (const PredicateSummary& predicate : predicates()) {
-    names.emplace_back(predicate.name);
+  const std::vector<PredicateSummary> known = predicates();
+  for (const PredicateSummary& predicate : known) {
     if (predicate.name != name) continue;
     for (const std::string& op_type : rule.types) {
       if (!predicate.needs_arguments || op_type.starts_with("aten.") || find_op(op_type)) continue;
@@ -121,6 +122,8 @@ void OpRuleReader::check_predicate(const std::string& name, const OpRule& rule,
     }
     return;
   }
+  std::vector<std::string> names;
+  for (const PredicateSummary& predicate : known) names.emplace_back(predicate.name);
   fields_.add(pointer, fmt::format("unknown predicate '{}'{}", name, spelling_hint(name, names)));
 }
 
@@ -131,11 +134,11 @@ void OpRuleReader::read_rule(const Json& json, const std::string& pointer, Devic
   if (const Json* types = fields_.member(json, pointer, "types", true)) {
     rule.types = fields_.strings(*types, pointer + "/types", false);
     for (std::size_t i = 0; i < rule.types.size(); ++i) {
-      const std::string below = fmt::format("{}/types/{}", pointer, i);
+      const auto below = [&] { return fmt::format("{}/types/{}", pointer, i); };
       fields_.check_op_type(rule.types[i], below);
       if (std::find(rule.types.begin(), rule.types.begin() + static_cast<std::ptrdiff_t>(i),
                     rule.types[i]) != rule.types.begin() + static_cast<std::ptrdiff_t>(i)) {
-        fields_.add(below, fmt::format("op type '{}' stands here twice", rule.types[i]));
+        fields_.add(below(), fmt::format("op type '{}' stands here twice", rule.types[i]));
       }
     }
   }

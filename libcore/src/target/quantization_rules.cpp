@@ -70,7 +70,7 @@ bool is_word(const Json& section, const char* key, std::string_view word) {
 std::optional<QuantizationRules> quantization_rules(const Target& target,
                                                     const std::string& device) {
   const Json* found = nullptr;
-  if (const Json* devices = member_list(target.json, "devices")) {
+  if (const Json* devices = member_list(*target.json, "devices")) {
     for (const Json& entry : *devices) {
       const std::string* name = member_text(entry, "name");
       if (name != nullptr && *name == device) found = member_object(entry, "quantization");

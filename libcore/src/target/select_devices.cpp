@@ -52,11 +52,11 @@ Target select_devices(const Target& target, const std::vector<std::string>& want
     throw Error(ErrorCode::kUsage,
                 fmt::format("--exclude-device leaves no device of target '{}'", target.name));
   }
-  Json json = target.json;
+  Json json = *target.json;
   Json devices = Json::array();
   for (const std::string& name : names) {
     const auto place = target.find_device(name) - target.devices.data();
-    devices.push_back(target.json["devices"][static_cast<std::size_t>(place)]);
+    devices.push_back(target.json->at("devices")[static_cast<std::size_t>(place)]);
   }
   json["devices"] = std::move(devices);
   if (Json* links = find_member(json, "links")) {

@@ -125,7 +125,7 @@ Target graph_target(const Graph& graph) {
   }
   // Passes of one program ask again and again; comparing and copying costs less than reading.
   thread_local std::optional<Target> last;
-  if (!last || last->json != *json) last = parse_target(*json, graph.file, "/npu/target");
+  if (!last || *last->json != *json) last = parse_target(*json, graph.file, "/npu/target");
   return *last;
 }
 

@@ -103,18 +103,19 @@ std::vector<DType> TargetFields::dtypes(const Json& list, const std::string& poi
   const std::vector<std::string> names = strings(list, pointer, false);
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) continue;
-    if (const auto found = dtype(names[i], fmt::format("{}/{}", pointer, i))) {
-      result.push_back(*found);
-    }
+    const auto known = parse_dtype(names[i]);
+    const auto found = known ? known : dtype(names[i], fmt::format("{}/{}", pointer, i));
+    if (found) result.push_back(*found);
   }
   return result;
 }
 
-void TargetFields::check_op_type(const std::string& op_type, const std::string& pointer) {
-  if (op_type.empty() || !op_type.starts_with("aten.") || find_op(op_type) != nullptr) return;
+void TargetFields::check_op_type(const std::string& op_type,
+                                 const std::function<std::string()>& pointer) {
+  if (op_type.empty() || !op_type.starts_with("aten.") || is_catalogued(op_type)) return;
   const std::vector<std::string_view> ops = catalogued_ops();
-  add(pointer, fmt::format("unknown op type '{}'{}", op_type,
-                           spelling_hint(op_type, {ops.begin(), ops.end()})));
+  add(pointer(), fmt::format("unknown op type '{}'{}", op_type,
+                             spelling_hint(op_type, {ops.begin(), ops.end()})));
 }
 
 std::optional<bool> TargetFields::flag(const Json& object, const std::string& pointer,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,8 +42,8 @@ class TargetFields : public FieldFaults {
                                    bool empty_allowed);
   std::vector<DType> dtypes(const Json& list, const std::string& pointer);
   /// An op type that looks like PyTorch's but is not in the catalogue is usually a misspelling.
-  /// Other names are custom ops.
-  void check_op_type(const std::string& op_type, const std::string& pointer);
+  /// Other names are custom ops. `pointer` is asked for the place only if there is a fault.
+  void check_op_type(const std::string& op_type, const std::function<std::string()>& pointer);
 };
 
 /// An integer of at least 0 that fits in 63 bits.

@@ -81,7 +81,7 @@ class TargetReader {
     if (aliases == nullptr) return;
     device.aliases = fields_.strings(*aliases, below, true);
     for (std::size_t i = 0; i < device.aliases.size(); ++i) {
-      fields_.check_op_type(device.aliases[i], fmt::format("{}/{}", below, i));
+      fields_.check_op_type(device.aliases[i], [&] { return fmt::format("{}/{}", below, i); });
     }
   }
 
@@ -177,7 +177,7 @@ class TargetReader {
       if (const Json* types = fields_.member(list[i], at, "types", true)) {
         rate.types = fields_.strings(*types, at + "/types", true);
         for (std::size_t t = 0; t < rate.types.size(); ++t) {
-          fields_.check_op_type(rate.types[t], fmt::format("{}/types/{}", at, t));
+          fields_.check_op_type(rate.types[t], [&] { return fmt::format("{}/types/{}", at, t); });
         }
       }
       rate.grouped = fields_.flag(list[i], at, "grouped");

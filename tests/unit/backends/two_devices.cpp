@@ -27,7 +27,7 @@ DeviceRun run_on(const GraphBuilder& builder, const std::string& device,
   DeviceRun run{executor.run(inputs, nullptr).at(0), {}};
   if (device != "npu") return run;
   const CompiledModel model = compile_graph(graph, plan, target, weights, {}, nullptr);
-  for (const Json& step : model.partitions.at(0).report.at("steps")) {
+  for (const Json& step : model.partitions.at(0).report->at("steps")) {
     if (step.at("kind") != "reorder") run.kernels.push_back(step.at("kernel").get<std::string>());
   }
   return run;

@@ -36,7 +36,7 @@ BundleContent sample() {
                                    .fingerprint = "any",
                                    .section = 0,
                                    .holds_weights = false,
-                                   .report = {{"nodes", 1}}},
+                                   .report = Json{{"nodes", 1}}},
                                   bytes_of(blob),
                                   blob.size()});
   }
@@ -157,7 +157,7 @@ TEST_CASE("a bundle holds what was written, aligned and in place", "[compile][bu
   REQUIRE(bundle->partitions().size() == 2);
   const BundlePartition& second = bundle->partitions()[1];
   CHECK(second.backend == "aten");
-  CHECK(second.report == Json{{"nodes", 1}});
+  CHECK(*second.report == Json{{"nodes", 1}});
   CHECK(std::memcmp(bundle->section(second.section).get(), "second", 6) == 0);
   for (const BundleSection& section : bundle->sections()) {
     CHECK(section.offset % kBundleAlignment == 0);

@@ -180,7 +180,7 @@ TEST_CASE("a backend that lies about what it made is refused", "[compile][compil
   Graph graph =
       GraphBuilder().input("x", {4}).node("r", "aten.relu.default", {"x"}).output("r").build();
   graph.nodes().front().device = "npu";
-  graph.set_npu_member("target", vendor_target().json);
+  graph.set_npu_member("target", *vendor_target().json);
   const auto plan = plan_of(graph);
   const auto weights = random_weights(graph);
   const auto inputs = random_inputs(graph, 0);

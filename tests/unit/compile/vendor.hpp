@@ -68,7 +68,7 @@ inline Graph random_vendor_graph(std::uint32_t seed, int nodes) {
   for (Node& node : graph.nodes()) {
     node.device = node.op_type == "aten.add.Tensor" || below(2) == 0 ? "npu" : "npu2";
   }
-  graph.set_npu_member("target", vendor_target().json);
+  graph.set_npu_member("target", *vendor_target().json);
   return graph;
 }
 

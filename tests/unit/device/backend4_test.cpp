@@ -72,7 +72,7 @@ npu4_status status_of(const std::function<void()>& body, std::string* text = nul
 
 /// A target whose first device is a backend's; the second one is the CPU.
 Target target_of(const std::string& backend) {
-  Json json = vendor_target().json;
+  Json json = *vendor_target().json;
   Json& devices = json["devices"];
   devices.erase(devices.begin());
   devices[0]["backend"] = backend;
@@ -96,7 +96,7 @@ Graph many_relus(const Target& target, int count) {
   for (Node& node : graph.nodes()) {
     node.device = node.op_type == "aten.relu.default" ? "npu2" : "cpu";
   }
-  graph.set_npu_member("target", target.json);
+  graph.set_npu_member("target", *target.json);
   return graph;
 }
 
@@ -345,7 +345,7 @@ TEST_CASE("version 4: partitions share the weights that both read", "[device]") 
   for (Node& node : graph.nodes()) {
     node.device = node.op_type == "aten.abs.default" ? "cpu" : "npu2";
   }
-  graph.set_npu_member("target", target.json);
+  graph.set_npu_member("target", *target.json);
   const PartitionPlan plan = plan_of(graph);
   REQUIRE(plan.partitions.size() == 3);
   std::vector<Tensor> weights(graph.tensors().size());

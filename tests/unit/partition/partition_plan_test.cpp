@@ -354,7 +354,7 @@ TEST_CASE("partition_graph: a document without tags and a device of no target") 
   CHECK_THROWS_AS(partition_graph(untagged, {}, diagnostics), Error);
 
   Graph graph = GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("tpu").build();
-  graph.set_npu_member("target", load_target("host").json);
+  graph.set_npu_member("target", *load_target("host").json);
   try {
     partition_graph(graph, {}, diagnostics);
     FAIL("no error");
@@ -375,7 +375,7 @@ TEST_CASE("partition_graph: writes plan, partitions of nodes and metrics") {
                     .on("cpu")
                     .output("b")
                     .build();
-  graph.set_npu_member("target", load_target("host").json);
+  graph.set_npu_member("target", *load_target("host").json);
   Diagnostics diagnostics;
   const PartitionResult result = partition_graph(graph, {}, diagnostics);
   CHECK(result.target.name == "host");

@@ -31,7 +31,7 @@ TEST_CASE("machine rates: three digits") {
 
 TEST_CASE("machine rates: what goes into a device") {
   const Target target = host();
-  Json json = target.json["devices"][0];
+  Json json = (*target.json)["devices"][0];
   std::vector<MachineRate> rates;
   RateWriter writer("npu", json, rates);
   writer.node_overhead({.longer_us = 90, .shorter_us = 10, .nodes = 80}, 0);
@@ -68,7 +68,7 @@ TEST_CASE("machine rates: what goes into a device") {
   CHECK_FALSE(rate.contains("memory_bandwidth"));
 
   json["op_rates"] = Json::array({rate});
-  Json changed = target.json;
+  Json changed = *target.json;
   changed["devices"][0] = json;
   CHECK(parse_target(changed, "host.json").devices[0].op_rates.size() == 1);
 }

@@ -60,7 +60,7 @@ Graph meeting_graph() {
                     .output("sum")
                     .build();
   for (Node& node : graph.nodes()) node.device = node.name == "meet_b" ? "npu2" : "npu";
-  graph.set_npu_member("target", vendor_target().json);
+  graph.set_npu_member("target", *vendor_target().json);
   return graph;
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("a plan in which every step waits for the one before needs no threads"
                     .output("c")
                     .build();
   for (Node& node : graph.nodes()) node.device = node.name == "b" ? "npu2" : "npu";
-  graph.set_npu_member("target", vendor_target().json);
+  graph.set_npu_member("target", *vendor_target().json);
   const Case made = make_case(std::move(graph));
   CHECK_FALSE(
       Executor(made.graph, made.plan, vendor_target(), made.weights, options(true)).overlaps());

@@ -59,7 +59,7 @@ std::string devices(const Graph& graph) {
 
 TEST_CASE("a transfer that costs more than it saves is not made") {
   Graph graph = chain("aten.tanh.default");
-  graph.set_npu_member("target", far_away().json);
+  graph.set_npu_member("target", *far_away().json);
   const PlacedModel result = placed(graph);
   CHECK(devices(graph) == "cpu cpu cpu ");
   CHECK(result.plan.partitions.size() == 1);
@@ -67,7 +67,7 @@ TEST_CASE("a transfer that costs more than it saves is not made") {
   CHECK(result.note.starts_with(
       "placed by cost for target 'far': nodes: cpu 3; partitions: 1; predicted ms: 0.0"));
   Graph all_npu = chain("aten.relu.default");
-  all_npu.set_npu_member("target", far_away().json);
+  all_npu.set_npu_member("target", *far_away().json);
   CHECK(placed(all_npu).by_cost());
   CHECK(devices(all_npu) == "npu npu npu ");
 }
@@ -75,7 +75,7 @@ TEST_CASE("a transfer that costs more than it saves is not made") {
 TEST_CASE("no device that runs the whole model is predicted to be faster") {
   for (const char* op : {"aten.tanh.default", "aten.relu.default"}) {
     Graph graph = chain(op);
-    graph.set_npu_member("target", far_away().json);
+    graph.set_npu_member("target", *far_away().json);
     const PlacedModel result = placed(graph);
     const double us = plan_metrics(graph, result.plan, result.target).predicted_us;
     CHECK(us <=

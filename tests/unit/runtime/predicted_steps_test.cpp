@@ -23,7 +23,7 @@ Graph split_relus() {
   graph.nodes()[0].device = "npu";
   graph.nodes()[1].device = "cpu";
   graph.nodes()[1].device_reason = "forced";
-  graph.set_npu_member("target", load_target("host").json);
+  graph.set_npu_member("target", *load_target("host").json);
   return graph;
 }
 

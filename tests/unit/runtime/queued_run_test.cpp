@@ -26,7 +26,7 @@ namespace {
 /// the same queues once more as two other backends: "w" takes memory and events of others as they
 /// do of it, "f" is far from all of them.
 Target queue_target(const Json& options = Json::object()) {
-  Json json = vendor_target().json;
+  Json json = *vendor_target().json;
   Json ops = Json::parse(R"([{"types": ["aten.relu.default"]},
                              {"types": ["aten.add.Tensor"], "inputs": [2, 2],
                               "requires": ["same_shape_operands"]}])");
@@ -71,7 +71,7 @@ struct QueuedCase {
 };
 
 QueuedCase place(Graph graph, const Target& target) {
-  graph.set_npu_member("target", target.json);
+  graph.set_npu_member("target", *target.json);
   QueuedCase made{target, std::move(graph), {}, {}};
   PartitionOptions partition;
   partition.strategy = Strategy::kContiguous;

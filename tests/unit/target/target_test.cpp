@@ -69,7 +69,7 @@ TEST_CASE("a description is read in full") {
   const Target target = parse_target(json, "test.json");
   CHECK(target.name == "test");
   CHECK(target.description == "for tests");
-  CHECK(target.json == json);
+  CHECK(*target.json == json);
   REQUIRE(target.devices.size() == 2);
   const Device& npu = target.devices[0];
   CHECK(npu.name == "npu");
@@ -317,7 +317,7 @@ TEST_CASE("built-in targets") {
     const Target target = load_target(built_in.name);
     CHECK(target.name == built_in.name);
     CHECK(target.description == built_in.description);
-    CHECK(parse_json(built_in_target_text(built_in.name), "text") == target.json);
+    CHECK(parse_json(built_in_target_text(built_in.name), "text") == *target.json);
     CHECK(target.devices.back().any_op);
   }
 }
@@ -411,7 +411,7 @@ TEST_CASE("memory and rules of devices", "[target]") {
   CHECK(device_memory_bytes(gpu, "tpu") == 0);
   CHECK_FALSE(device_switch_us(gpu, "gpu").has_value());
   CHECK_FALSE(device_switch_us(gpu, "tpu").has_value());
-  Json with_switch = gpu.json;
+  Json with_switch = *gpu.json;
   with_switch["devices"][0]["switch_us"] = 2.5;
   Diagnostics faults;
   const Target switching = parse_target(with_switch, "t.json", "", faults);
@@ -427,7 +427,7 @@ TEST_CASE("memory and rules of devices", "[target]") {
   CHECK(rules.size() == 32);
   CHECK(rules != device_rules_digest(load_target("pytorch-apple"), "npu"));
   // Rates, names and links are another matter.
-  Json changed = host.json;
+  Json changed = *host.json;
   changed["description"] = "elsewhere";
   changed["devices"][0]["launch_overhead_us"] = 77;
   CHECK(device_rules_digest(parse_target(changed, "t.json"), "npu") == rules);

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "npu/support/json.hpp"
+#include "npu/support/shared_json.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu {
@@ -39,7 +39,7 @@ struct BundlePartition {
   bool holds_weights = false;  ///< packed, in the blob
   /// Of inputs and outputs that are not row-major, by name.
   std::map<std::string, std::string> layouts = {};
-  Json report;  ///< nodes, kernels, reorders, ...; an object
+  SharedJson report;  ///< nodes, kernels, reorders, ...; an object
 };
 
 /// A weight that is passed to a backend when the bundle is loaded.
@@ -82,7 +82,7 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
   }
   /// Time spent on mapping and checking it, in milliseconds.
   double open_ms() const noexcept { return open_ms_; }
-  const Json& manifest() const noexcept { return manifest_; }
+  const Json& manifest() const noexcept { return *manifest_; }
   const std::string& target() const noexcept { return target_; }
   const std::string& precision() const noexcept { return precision_; }
   const std::vector<BundleSection>& sections() const noexcept { return sections_; }
@@ -109,7 +109,7 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
   std::shared_ptr<const std::byte> data_;
   std::uint64_t size_ = 0;
   double open_ms_ = 0;
-  Json manifest_;
+  std::shared_ptr<const Json> manifest_;  // partitions share their reports with it
   std::string target_;
   std::string precision_;
   std::vector<BundleSection> sections_;

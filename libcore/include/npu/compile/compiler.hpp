@@ -64,7 +64,7 @@ struct CompiledPartition {
   LayoutNames layouts = {};    ///< of inputs and outputs that are not row-major
   Blob blob;
   std::function<void()> check_blob;  ///< called before runs; throws if the blob is damaged
-  Json report = Json::object();      ///< the backend's; always has "nodes", "flops", "weight_bytes"
+  SharedJson report;                 ///< the backend's; always has "nodes", "flops", "weight_bytes"
   bool cache_hit = false;
   double compile_ms = 0;  ///< cache look-up included
 };

@@ -83,6 +83,9 @@ struct OpInfo {
   Schema schema;
 };
 
+/// Whether the catalogue knows an op: find_op without reading its schema.
+bool is_catalogued(std::string_view op_type);
+
 /// The row of an op, or null if the catalogue does not know it.
 const OpInfo* find_op(std::string_view op_type);
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/support/json.hpp"
+#include "npu/support/shared_json.hpp"
 #include "npu/tensor/dtype.hpp"
 
 namespace npu {
@@ -110,7 +110,7 @@ struct Target {
   std::string description;
   std::vector<Device> devices;
   std::vector<Link> links;
-  Json json;  ///< as it was read, for `npu.target`
+  SharedJson json;  ///< as it was read, for `npu.target`
 
   /// Null if there is none of this name.
   const Device* find_device(std::string_view name) const noexcept;

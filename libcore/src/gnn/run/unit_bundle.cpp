@@ -66,7 +66,7 @@ std::optional<BundleContent> unit_content(const GnnBlock& block, const GnnDevice
   std::sort(nodes.begin(), nodes.end());
   Graph document = read_valid_graph(
       write_subgraph(block.graph(), nodes, find_boundary(block.graph(), nodes)), "unit");
-  document.set_npu_member("target", target.json);
+  document.set_npu_member("target", *target.json);
   DeviceInstance& instance = block.instance();
   const Backend& backend = instance.backend();
   CompiledModel model;

@@ -372,7 +372,7 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
     changed = true;
   }
   const Json* known = graph.npu_member("target");
-  const Json written = answers != nullptr ? answers->record(target.json) : target.json;
+  const Json written = answers != nullptr ? answers->record(*target.json) : *target.json;
   if (known == nullptr || *known != written) {
     graph.set_npu_member("target", written);
     changed = true;

@@ -105,7 +105,7 @@ class GroupComparer {
     if (sides_.compiled != nullptr) {
       const CompiledPartition& compiled = sides_.compiled->at(piece.partition);
       const Names taps = handed_out(compiled, outputs);
-      note_kernels(compiled.report);
+      note_kernels(*compiled.report);
       if (!taps.empty() || has_output(piece.graph, outputs)) {
         sides_.runner.run_compiled(piece, compiled, taps, values);
       }

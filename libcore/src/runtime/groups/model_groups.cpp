@@ -129,7 +129,7 @@ Json PartRunner::run(const Graph& graph, const std::vector<NodeId>& nodes,
   Executor program(part, plan, *target, data, executor, compiled.partitions, compiled.devices);
   std::vector<Tensor> results = program.run(inputs_of(part, values), nullptr);
   for (std::size_t i = 0; i < results.size(); ++i) values[outputs[i]] = std::move(results[i]);
-  return compiled.partitions.at(0).report;
+  return *compiled.partitions.at(0).report;
 }
 
 std::vector<std::string> tensor_names(const Graph& graph, const std::vector<TensorId>& tensors) {

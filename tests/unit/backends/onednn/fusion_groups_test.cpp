@@ -65,7 +65,7 @@ void check_prediction(const std::string& file, bool fuse) {
   const CompiledModel model = compile_model(file, fuse, "f32");
   for (const CompiledPartition& partition : model.partitions) {
     if (partition.backend != "onednn") continue;
-    const Json& report = partition.report;
+    const Json& report = *partition.report;
     INFO(report.at("splits").dump());
     const auto splits = static_cast<std::int64_t>(report.at("splits").size());
     CHECK(kernels_of(report) ==

@@ -88,7 +88,7 @@ class Chain {
 std::vector<std::string> border_reorders(const CompiledModel& model) {
   std::vector<std::string> tensors;
   for (const CompiledPartition& partition : model.partitions) {
-    for (const Json& step : partition.report.at("steps")) {
+    for (const Json& step : partition.report->at("steps")) {
       if (step.at("kind") != "reorder") continue;
       for (const char* key : {"reads", "writes"}) {
         const Json* tensor = find_member(step, key);

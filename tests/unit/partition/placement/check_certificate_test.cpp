@@ -23,7 +23,7 @@ Graph partitioned(Strategy strategy) {
                     .on("cpu")
                     .output("b")
                     .build();
-  graph.set_npu_member("target", load_target("host").json);
+  graph.set_npu_member("target", *load_target("host").json);
   partition_graph(graph, {.strategy = strategy});
   return graph;
 }

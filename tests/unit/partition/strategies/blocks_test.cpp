@@ -134,7 +134,7 @@ TEST_CASE("a block on two devices") {
   for (Json& node : builder.document()["nodes"])
     node["device"] = node["name"] == "g1" ? "d1" : "d0";
   Graph graph = builder.build();
-  graph.set_npu_member("target", two_devices().json);
+  graph.set_npu_member("target", *two_devices().json);
   Diagnostics diagnostics;
   const PartitionResult result =
       partition_graph(graph, {.strategy = Strategy::kBlocks}, diagnostics);

@@ -18,7 +18,7 @@ Graph on_one_device(GraphBuilder builder) {
   Json& nodes = builder.document()["nodes"];
   for (Json& node : nodes) node["device"] = "cpu";
   Graph graph = builder.build();
-  graph.set_npu_member("target", load_target("host").json);
+  graph.set_npu_member("target", *load_target("host").json);
   return graph;
 }
 

@@ -175,7 +175,7 @@ TEST_CASE("mincut: the empty graph and one node") {
   std::mt19937 random(1);
   const Target target = random_target(random, 2);
   Graph empty = GraphBuilder().input("x").output("x").build();
-  empty.set_npu_member("target", target.json);
+  empty.set_npu_member("target", *target.json);
   Diagnostics diagnostics;
   PartitionOptions options{.strategy = Strategy::kMinCut};
   CHECK(partition_graph(empty, options, diagnostics).plan.partitions.empty());
@@ -345,7 +345,7 @@ TEST_CASE("mincut: reasons say what was moved") {
   CHECK(result.plan.partitions.size() == 1);
   // Behind a good link it goes back.
   Graph again = graph;
-  Json better = target.json;
+  Json better = *target.json;
   better["links"][0]["latency_us"] = 0;
   better["links"][0]["bandwidth"] = 1e15;
   again.set_npu_member("target", better);

@@ -96,7 +96,7 @@ TEST_CASE("strategies: every property on thousands of random graphs") {
         random_builder(random,
                        {.nodes = 1 + round % 30, .devices = devices, .max_operands = 1 + round % 3})
             .build();
-    tagged.set_npu_member("target", target.json);
+    tagged.set_npu_member("target", *target.json);
     for (const StrategyInfo& strategy : partition_strategies()) {
       CAPTURE(strategy.name);
       Graph graph = tagged;
@@ -119,7 +119,7 @@ TEST_CASE("strategies: limits keep every property and hold") {
     const int devices = 2 + round % 2;
     const Target target = custom_target(devices);
     Graph tagged = random_builder(random, {.nodes = 5 + round % 30, .devices = devices}).build();
-    tagged.set_npu_member("target", target.json);
+    tagged.set_npu_member("target", *target.json);
     const std::int64_t most = 1 + round % 4;
     for (const Strategy strategy : {Strategy::kContiguous, Strategy::kConvex, Strategy::kMinCut}) {
       CAPTURE(static_cast<int>(strategy));

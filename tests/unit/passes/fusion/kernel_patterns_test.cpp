@@ -239,7 +239,7 @@ TEST_CASE("kernels: the target of a document counts, and has to name patterns th
   net.conv("a", "x", {16, 16, 1, 1}, kPicture).on("npu");
   net.node("b", "aten.relu.default", {"a"}, kPicture).on("npu").output("b");
   Graph graph = net.build();
-  Json target = load_target("host").json;
+  Json target = *load_target("host").json;
   graph.set_npu_member("target", target);
   Diagnostics diagnostics;
   fuse_ops(graph, {}, diagnostics);
