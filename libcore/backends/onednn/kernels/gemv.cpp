@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every weight is used once for each row, so reading them in one run is all that matters: a thread
-// has a run of columns, whose weights lie one behind the other, and multiplies them with the rows,
-// which stay in the L1. Sums of a column are kept in four vectors and added up at its end;
-// 16 columns at a time get bias and epilogue. O(rows * inner * columns / 16) multiply-adds of
-// vectors, inner * columns floats, or float16 numbers, of memory read.
+// has a run of columns, whose weights lie one behind the other. One row stays in the L1 and is
+// multiplied column by column; several rows meet two or four columns at a time, since rows that
+// come from the L2 for every column would take longer than the weights from memory. 16 columns at a
+// time get bias and epilogue. O(rows * inner * columns / 16) multiply-adds of vectors, inner *
+// columns floats, or float16 numbers, of memory read.
 #include "kernels/gemv.hpp"
 
 #include <algorithm>
@@ -54,38 +55,67 @@ template <typename V, bool kHasF16c>
   return load_halves<V, kHasF16c>(from);
 }
 
+/// sums[row][column] of kColumns columns from `column` on. A vector of a row is loaded once for all
+/// of them: several rows need not fit in the L1.
+template <typename V, typename T, bool kHasF16c, int kRows, int kColumns>
+[[gnu::always_inline]] inline void multiply_columns(const Task& task, std::int64_t column,
+                                                    float (*sums)[kGroup]) {
+  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+  // Sums enough to hide the latency of an addition, few enough for the registers.
+  constexpr int kUnroll = std::max(1, (kRows == 1 ? 4 : 8) / (kRows * kColumns));
+  constexpr std::int64_t kAhead = 4096 / sizeof(T);  // a page
+  const Gemv& call = *task.call;
+  const std::int64_t whole = call.inner / (kUnroll * kLanes) * (kUnroll * kLanes);
+  const T* weight = weights_of<T>(task) + column * call.inner;
+  V parts[kColumns][kRows][kUnroll]{};
+  for (std::int64_t k = 0; k < whole; k += kUnroll * kLanes) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kUnroll; ++j) {
+      const std::int64_t at = k + j * kLanes;
+      V factors[kColumns];
+#pragma GCC unroll 4
+      for (int i = 0; i < kColumns; ++i) {
+        __builtin_prefetch(weight + i * call.inner + at + kAhead);
+        factors[i] = load_weights<V, kHasF16c>(weight + i * call.inner + at);
+      }
+#pragma GCC unroll 4
+      for (int row = 0; row < kRows; ++row) {
+        const V value = load_vector<V>(task.source + row * call.source_row + at);
+#pragma GCC unroll 4
+        for (int i = 0; i < kColumns; ++i) parts[i][row][j] += factors[i] * value;
+      }
+    }
+  }
+  for (int i = 0; i < kColumns; ++i) {
+    for (int row = 0; row < kRows; ++row) {
+      V all = parts[i][row][0];
+      for (int j = 1; j < kUnroll; ++j) all += parts[i][row][j];
+      float sum = sum_of_elements(all);
+      for (std::int64_t k = whole; k < call.inner; ++k) {
+        sum += float_of(weight[i * call.inner + k]) * task.source[row * call.source_row + k];
+      }
+      sums[row][i] = sum;
+    }
+  }
+}
+
 /// sums[row][column] for up to kGroup columns from `column` on.
 template <typename V, typename T, bool kHasF16c, int kRows>
 [[gnu::always_inline]] inline void multiply(const Task& task, std::int64_t column,
                                             std::int64_t count, float (*sums)[kGroup]) {
-  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
-  constexpr std::int64_t kUnroll = 4;
-  constexpr std::int64_t kAhead = 4096 / sizeof(T);  // a page
-  const Gemv& call = *task.call;
-  const std::int64_t whole = call.inner / (kUnroll * kLanes) * (kUnroll * kLanes);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T* weight = weights_of<T>(task) + (column + i) * call.inner;
-    V parts[kRows][kUnroll]{};
-    for (std::int64_t k = 0; k < whole; k += kUnroll * kLanes) {
-#pragma GCC unroll 4
-      for (std::int64_t j = 0; j < kUnroll; ++j) {
-        __builtin_prefetch(weight + k + j * kLanes + kAhead);
-        const V factor = load_weights<V, kHasF16c>(weight + k + j * kLanes);
-#pragma GCC unroll 4
-        for (int row = 0; row < kRows; ++row) {
-          parts[row][j] +=
-              factor * load_vector<V>(task.source + row * call.source_row + k + j * kLanes);
-        }
-      }
-    }
-    for (int row = 0; row < kRows; ++row) {
-      const V all = (parts[row][0] + parts[row][1]) + (parts[row][2] + parts[row][3]);
-      float sum = sum_of_elements(all);
-      for (std::int64_t k = whole; k < call.inner; ++k) {
-        sum += float_of(weight[k]) * task.source[row * call.source_row + k];
-      }
-      sums[row][i] = sum;
-    }
+  // One row is as fast by one run of weights after the other, which memory likes best. Registers:
+  // 16 of AVX2 hold the sums of 4 rows and 2 columns, and what is multiplied.
+  constexpr int kColumns = kRows == 1 ? 1 : sizeof(V) == 64 ? 4 : 2;
+  std::int64_t i = 0;
+  for (; i + kColumns <= count; i += kColumns) {
+    float some[kRows][kGroup];
+    multiply_columns<V, T, kHasF16c, kRows, kColumns>(task, column + i, some);
+    for (int row = 0; row < kRows; ++row) std::copy_n(some[row], kColumns, sums[row] + i);
+  }
+  for (; i < count; ++i) {
+    float some[kRows][kGroup];
+    multiply_columns<V, T, kHasF16c, kRows, 1>(task, column + i, some);
+    for (int row = 0; row < kRows; ++row) sums[row][i] = some[row][0];
   }
 }
 
