@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "npu/support/json.hpp"
@@ -50,6 +51,9 @@ struct ProfileLink {
   double bytes_per_s = 0;
   Json samples = Json::array();  ///< [[bytes, ms], ...]
   bool in_block = false;         ///< already part of the blocks' times: it adds nothing
+  /// What it adds to a block of `from` and one of `to` behind it that they take turns on the same
+  /// processors, by the bytes that go from one to the other: [bytes, ms], in ascending order.
+  std::vector<std::pair<double, double>> handovers = {};
 };
 
 enum class Interpolation : std::uint8_t {
@@ -107,6 +111,10 @@ class StageTable {
                       std::int32_t last, double n, double m) const;
   /// 0 if there is no such link or both ends are the same device.
   double transfer_ms(std::string_view from, std::string_view to, double bytes) const;
+  /// What the change from one device to another within a plan takes besides, by the link's
+  /// handovers: between two of them linear in the bytes, above the largest in proportion to them. 0
+  /// without any.
+  double handover_ms(std::string_view from, std::string_view to, double bytes) const;
   bool has_link(std::string_view from, std::string_view to) const;
   double compile_ms(std::int32_t device, std::int32_t layer, std::int32_t first,
                     std::int32_t last) const;

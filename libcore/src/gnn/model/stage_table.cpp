@@ -220,6 +220,19 @@ double StageTable::transfer_ms(std::string_view from, std::string_view to, doubl
   return 0;
 }
 
+double StageTable::handover_ms(std::string_view from, std::string_view to, double bytes) const {
+  const auto link = std::ranges::find_if(
+      links, [&](const ProfileLink& each) { return each.from == from && each.to == to; });
+  if (link == links.end() || link->handovers.empty() || bytes <= 0) return 0;
+  const auto& known = link->handovers;
+  const auto above = std::ranges::upper_bound(known, bytes, {}, &std::pair<double, double>::first);
+  if (above == known.begin()) return known.front().second;
+  const auto& [low_bytes, low_ms] = *std::prev(above);
+  if (above == known.end()) return low_ms * bytes / low_bytes;
+  const double share = (bytes - low_bytes) / (above->first - low_bytes);
+  return low_ms + share * (above->second - low_ms);
+}
+
 bool StageTable::has_link(std::string_view from, std::string_view to) const {
   return from == to || std::any_of(links.begin(), links.end(), [&](const ProfileLink& link) {
            return link.from == from && link.to == to;

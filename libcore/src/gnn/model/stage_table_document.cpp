@@ -193,6 +193,26 @@ ProfileEntry parse_entry(const Json& json, const std::string& file, const std::s
   return entry;
 }
 
+/// [[bytes, milliseconds], ...] with ascending bytes.
+std::vector<std::pair<double, double>> handovers_of(const Json& json, const std::string& file,
+                                                    const std::string& pointer) {
+  std::vector<std::pair<double, double>> handovers;
+  bool is_right = json.is_array();
+  for (const Json& pair : json) {
+    if (!is_right) break;
+    is_right = pair.is_array() && pair.size() == 2 && pair[0].is_number() && pair[1].is_number();
+    if (!is_right) break;
+    handovers.emplace_back(pair[0].get<double>(), pair[1].get<double>());
+    const auto& [bytes, ms] = handovers.back();
+    const double before = handovers.size() > 1 ? handovers[handovers.size() - 2].first : 0;
+    is_right = std::isfinite(bytes) && std::isfinite(ms) && bytes > before && ms >= 0;
+  }
+  if (!is_right) {
+    refuse(file, pointer, "expected a list of [bytes, milliseconds] with ascending bytes");
+  }
+  return handovers;
+}
+
 ProfileLink parse_link(const Json& json, const std::string& file, const std::string& pointer) {
   ProfileLink link;
   link.from = string_of(json, "from", file, pointer);
@@ -201,6 +221,9 @@ ProfileLink parse_link(const Json& json, const std::string& file, const std::str
   link.bytes_per_s = number_of(json, "bytes_per_s", file, pointer, 0, true);
   if (const Json* samples = find_member(json, "samples")) link.samples = *samples;
   link.in_block = flag_of(json, "in_block", file, pointer);
+  if (const Json* handovers = find_member(json, "handovers")) {
+    link.handovers = handovers_of(*handovers, file, pointer + "/handovers");
+  }
   return link;
 }
 
@@ -375,6 +398,7 @@ Json StageTable::to_json() const {
                   {"bytes_per_s", link.bytes_per_s}};
     if (link.in_block) entry["in_block"] = true;
     if (!link.samples.empty()) entry["samples"] = link.samples;
+    if (!link.handovers.empty()) entry["handovers"] = link.handovers;
     link_list.push_back(std::move(entry));
   }
   Json& entry_list = json["entries"] = Json::array();

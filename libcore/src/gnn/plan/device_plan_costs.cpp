@@ -5,12 +5,15 @@
 // fused block several times. Sizes: a block computes its owned nodes (or all local ones where edges
 // read its result) and the edges into them; a share of p % takes p % of both; static devices are
 // looked up at the padded size. A transfer is charged to the end that is not the host, or to the
-// receiver. The split of a group is found by bisection over whole percents, since the time of each
-// member grows with its share: O(devices log 100) estimates for two, O(log^2) for three.
+// receiver, as is what the change from one device to another takes besides. The split of a group is
+// found by bisection over whole percents, since the time of each member grows with its share:
+// O(devices log 100) estimates for two, O(log^2) for three.
 #include "npu/gnn/device_plan_costs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
 #include "gnn/plan/device_cover.hpp"
 #include "npu/support/ids.hpp"
@@ -18,6 +21,16 @@
 
 namespace npu::gnn {
 namespace {
+
+// The segment that makes a tensor; -1 if it comes from the host.
+std::int32_t segment_of(const DevicePlan& device_plan, std::int32_t producer) {
+  std::int32_t found = -1;
+  for (std::size_t s = 0; s < device_plan.segments.size(); ++s) {
+    const StageSegment& segment = device_plan.segments[s];
+    if (producer >= segment.first && producer <= segment.last) found = static_cast<std::int32_t>(s);
+  }
+  return found;
+}
 
 // The times of devices, resources and the subgraph from those of its shares: devices that share a
 // resource take turns.
@@ -319,15 +332,10 @@ DevicePlanCost DevicePlanCosts::cost(const DevicePlan& device_plan,
     const auto name = [&](std::int32_t device) -> const std::string& {
       return profile_.devices[index_of(device)].name;
     };
+    // Bytes that go from one device to another, by segments and shares that send and receive.
+    std::map<std::array<std::size_t, 4>, double> crossing;
     for (const StageTensor& tensor : layer_.info->tensors) {
-      // Where the tensor comes from: the host (-1), or the segment that makes it.
-      std::int32_t source = -1;
-      for (std::size_t s = 0; s < device_plan.segments.size(); ++s) {
-        if (tensor.producer >= device_plan.segments[s].first &&
-            tensor.producer <= device_plan.segments[s].last) {
-          source = static_cast<std::int32_t>(s);
-        }
-      }
+      const std::int32_t source = segment_of(device_plan, tensor.producer);
       for (std::size_t s = 0; s < device_plan.segments.size(); ++s) {
         const StageSegment& segment = device_plan.segments[s];
         const bool reads =
@@ -347,8 +355,9 @@ DevicePlanCost DevicePlanCosts::cost(const DevicePlan& device_plan,
           const StageSegment& from = device_plan.segments[index_of(source)];
           for (std::size_t j = 0; j < from.shares.size(); ++j) {
             const GroupShare& sender = from.shares[j];
-            const double ms = profile_.transfer_ms(name(sender.device), name(to.device),
-                                                   bytes * sender.percent / 100.0);
+            const double sent = bytes * sender.percent / 100.0;
+            const double ms = profile_.transfer_ms(name(sender.device), name(to.device), sent);
+            if (sender.device != to.device) crossing[{index_of(source), j, s, i}] += sent;
             const bool to_host = name(to.device) == settings_.host;
             (to_host ? cost.share_ms[index_of(source)][j] : cost.share_ms[s][i]) += ms;
             cost.transfer_ms += ms;
@@ -365,6 +374,13 @@ DevicePlanCost DevicePlanCosts::cost(const DevicePlan& device_plan,
         cost.share_ms[index_of(source)][j] += ms;
         cost.transfer_ms += ms;
       }
+    }
+    for (const auto& [at, bytes] : crossing) {
+      const auto& [source, j, s, i] = at;
+      const double ms = profile_.handover_ms(name(device_plan.segments[source].shares[j].device),
+                                             name(device_plan.segments[s].shares[i].device), bytes);
+      cost.share_ms[s][i] += ms;
+      cost.transfer_ms += ms;
     }
   }
   add_up(device_plan, *this, cost);

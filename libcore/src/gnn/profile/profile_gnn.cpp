@@ -20,6 +20,7 @@
 #include <numeric>
 #include <set>
 
+#include "gnn/profile/block_point.hpp"
 #include "gnn/profile/measure_links.hpp"
 #include "gnn/profile/measure_switches.hpp"
 #include "gnn/profile/profile_grid.hpp"
@@ -44,15 +45,7 @@
 namespace npu::gnn {
 namespace {
 
-struct Point {
-  std::int32_t device;
-  std::int32_t layer;
-  std::int32_t first;
-  std::int32_t last;
-  std::int64_t n;
-  std::int64_t m;
-  std::int32_t runs;  // timed ones, on this visit
-};
+using Point = BlockPoint;
 
 struct Timing {
   double ms = 0;  // median
@@ -66,27 +59,6 @@ constexpr std::size_t kRunsForSpread = 3;
 constexpr double kMostSpread = 0.15;
 // npu-plan's quantum of static shapes, unless it is told another one.
 constexpr std::int64_t kPad = 1000;
-
-// Bytes of what enters and leaves a block, and of its weights.
-double block_bytes(const LayerInfo& info, const Point& point) {
-  double bytes = 0;
-  const auto n = static_cast<double>(point.n);
-  const auto m = static_cast<double>(point.m);
-  for (const StageTensor& tensor : info.tensors) {
-    const bool made = tensor.producer >= point.first && tensor.producer <= point.last;
-    const bool read =
-        std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
-                    [&](std::int32_t c) { return c >= point.first && c <= point.last; });
-    const bool inside = made && !tensor.consumers.empty() && tensor.consumers.back() <= point.last;
-    if ((made || read) && !inside) {
-      bytes += tensor.node_bytes * n + tensor.edge_bytes * m + tensor.fixed_bytes;
-    }
-  }
-  for (std::int32_t s = point.first; s <= point.last; ++s) {
-    bytes += info.stages[index_of(s - 1)].weight_bytes;
-  }
-  return bytes;
-}
 
 class Profiler {
  public:
@@ -120,6 +92,7 @@ class Profiler {
     tell_of_disturbance();
     table_.links = measure_links(devices_);
     if (goes_on) measure_switches();
+    if (goes_on) measure_handovers();
     table_.index();
     table_.extra["repaired"] = table_.repair_monotone();
     const StageTable::HoldOut held = table_.leave_one_out();
@@ -134,6 +107,7 @@ class Profiler {
 
  private:
   using Progress = std::function<bool(const ProfileProgress&, const StageTable&)>;
+  struct Setup;
 
   void size_grid() {
     grid_ = {options_.nodes, options_.degrees};
@@ -168,6 +142,43 @@ class Profiler {
     return true;
   }
 
+  /// A block that is run for its time.
+  TimedProgram timed(const Setup& setup) const {
+    return [&setup, part = part_of_larger_graph(setup.graph, graph_nodes_, 0)] {
+      const auto start = Clock::now();
+      setup.block->run(part, setup.inputs);
+      return milliseconds_since(start);
+    };
+  }
+
+  // Devices that share processors evict each other's data from the caches and wake threads anew;
+  // blocks are measured alone. The smallest, a middle and the largest size.
+  void measure_handovers() {
+    constexpr std::int32_t kRounds = 11;
+    const std::vector<Point> points = all_points();
+    if (points.empty()) return;
+    const std::vector<Point> sizes{points.front(), points[points.size() / 2], points.back()};
+    for (ProfileLink& link : table_.links) {
+      const std::int32_t from = table_.find_device(link.from);
+      const std::int32_t to = table_.find_device(link.to);
+      if (table_.devices[index_of(from)].resource != table_.devices[index_of(to)].resource) {
+        continue;
+      }
+      for (const Point& size : sizes) {
+        const auto halves = halves_of_layer(refusals_, size, from, to);
+        if (!halves) break;
+        const auto& [front, back] = *halves;
+        const double bytes = crossing_bytes(model_.layers[index_of(front.layer - 1)], front);
+        const double last = link.handovers.empty() ? 0 : link.handovers.back().first;
+        if (bytes <= last) continue;
+        const Setup first = set_up(front, 0);
+        const Setup second = set_up(back, 0);
+        link.handovers.emplace_back(bytes,
+                                    measure_handover_ms(timed(first), timed(second), kRounds));
+      }
+    }
+  }
+
   // Of each device that has two blocks, at the smallest point: there a switch matters most.
   void measure_switches() {
     constexpr std::int32_t kRounds = 25;
@@ -178,13 +189,6 @@ class Profiler {
         if (index_of(point.device) == d && blocks.size() < 2) blocks.push_back(set_up(point, 0));
       }
       if (blocks.size() < 2) continue;
-      const auto timed = [&](const Setup& setup) -> TimedProgram {
-        return [&setup, part = part_of_larger_graph(setup.graph, graph_nodes_, 0)] {
-          const auto start = Clock::now();
-          setup.block->run(part, setup.inputs);
-          return milliseconds_since(start);
-        };
-      };
       table_.devices[d].switch_ms = measure_switch_ms(timed(blocks[0]), timed(blocks[1]), kRounds);
     }
   }
@@ -567,7 +571,7 @@ class Profiler {
   StagedModel model_;
   std::map<std::string, Tensor> weights_;
   std::vector<GnnDevice> devices_;
-  std::vector<std::vector<std::vector<std::string>>> refusals_;  // device, layer, stage
+  StageRefusals refusals_;
   StageTable table_;
   ProfileGrid grid_;
   std::int32_t left_out_ = 0;           // points that are too large

@@ -82,6 +82,21 @@ TEST_CASE("transfers", "[cost][profile]") {
   CHECK(table.devices[0].resource == "cpu");
 }
 
+TEST_CASE("a change of devices takes what was measured for the bytes", "[cost][profile]") {
+  StageTable table = exact_table();
+  CHECK(table.handover_ms("cpu", "npu", 1000) == 0);
+  table.links[0].handovers = {{1000, 0.1}, {3000, 0.5}};
+  CHECK(near(table.handover_ms("cpu", "npu", 10), 0.1));
+  CHECK(near(table.handover_ms("cpu", "npu", 1000), 0.1));
+  CHECK(near(table.handover_ms("cpu", "npu", 2000), 0.3));
+  CHECK(near(table.handover_ms("cpu", "npu", 3000), 0.5));
+  CHECK(near(table.handover_ms("cpu", "npu", 6000), 1));
+  CHECK(table.handover_ms("cpu", "npu", 0) == 0);
+  CHECK(table.handover_ms("npu", "cpu", 2000) == 0);
+  const StageTable again = StageTable::parse(table.to_json(), "again.json");
+  CHECK(again.links[0].handovers == table.links[0].handovers);
+}
+
 TEST_CASE("switches take what the device says, else what the table says", "[cost][profile]") {
   StageTable table = exact_table();
   CHECK(table.switch_ms() == std::vector<double>{0, 0});
@@ -259,6 +274,14 @@ TEST_CASE("documents that are refused", "[cost][profile]") {
   CHECK(fault(head + R"("devices": [{"name": "a"}], "entries": [], "transfers": [{"from": "a",
                      "to": "b", "bytes_per_s": 1}]})") ==
         "t.json: /transfers/0/to: error: device 'b' is not in 'devices'");
+  for (const char* handovers :
+       {"7", "[[1]]", "[[1, -1]]", "[[2, 1], [2, 1]]", R"([["a", 1]])", "[[0, 1]]"}) {
+    CHECK(fault(head + R"("devices": [{"name": "a"}], "entries": [], "transfers": [{"from": "a",
+                       "to": "a", "bytes_per_s": 1, "handovers": )" +
+                handovers + "}]}") ==
+          "t.json: /transfers/0/handovers: error: expected a list of [bytes, milliseconds] with "
+          "ascending bytes");
+  }
   CHECK(fault(head + R"("devices": [{"name": "a"}], "entries": [{"device": "a", "first": 1,
                      "n": 1e300, "m": 1, "ms": 1}]})") ==
         "t.json: /entries/0/n: error: expected a count of at most 2^50");

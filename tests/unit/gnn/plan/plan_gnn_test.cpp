@@ -408,6 +408,35 @@ TEST_CASE("links that are missing are told", "[plan]") {
                "give --bandwidths FILE"));
 }
 
+TEST_CASE("a change of devices within a layer costs its handover", "[plan][device_plan]") {
+  ModelPlan plan;
+  const DevicePlan mixed{{{1, 5, {{0, 100}}}, {6, 7, {{1, 100}}}}};
+  const auto cost_of = [&](const DevicePlan& device_plan) {
+    const auto input = read_plan_input(plan.options, plan.diagnostics);
+    const DevicePlanCosts costs(input->profile, input->layers[0], input->settings);
+    return costs.cost(device_plan, {.n = 100, .m = 500});
+  };
+  const DevicePlan alone{{{1, 7, {{0, 100}}}}};
+  const DevicePlanCost before = cost_of(mixed);
+  const double before_alone = cost_of(alone).latency_ms;
+  Json table = plan.table();
+  const std::string from = table["devices"][0]["name"];
+  const std::string to = table["devices"][1]["name"];
+  for (Json& link : table["transfers"]) {
+    if (link["from"] == from && link["to"] == to) link["handovers"] = {{1, 0.75}, {1e9, 0.75}};
+  }
+  plan.set_table(table);
+  const DevicePlanCost after = cost_of(mixed);
+  // Once, however many tensors cross, and on the device that takes over.
+  CHECK(near(after.latency_ms - before.latency_ms, 0.75));
+  CHECK(near(after.transfer_ms - before.transfer_ms, 0.75));
+  CHECK(near(after.share_ms[1][0] - before.share_ms[1][0], 0.75));
+  CHECK(near(after.share_ms[0][0], before.share_ms[0][0]));
+  CHECK(near(cost_of(alone).latency_ms, before_alone));
+  const Plan made = make_plan(plan.options, plan.diagnostics).plan;
+  CHECK(made.makespan_ms > 0);
+}
+
 TEST_CASE("a quantum beyond the graph is refused", "[plan]") {
   ModelPlan plan;
   plan.options.pad = 100'000'000;

@@ -42,3 +42,23 @@ TEST_CASE("a switch within the noise takes no time", "[profile]") {
   CHECK(RememberingDevice{0, 4}.measure() == 0);
   CHECK(measure_switch_ms([] { return 1.0; }, [] { return 2.0; }, 0) == 0);
 }
+
+TEST_CASE("a handover is what both programs take longer when they take turns", "[profile]") {
+  const auto measure = [](RememberingDevice device) {
+    return measure_handover_ms(device.program("a", 3), device.program("b", 5), 25);
+  };
+  CHECK(measure({0.25}) == Approx(0.5));
+  CHECK(measure({0}) == 0);
+  CHECK(measure({2, 0.5}) == Approx(4).margin(0.6));
+  CHECK(measure({0, 4}) == 0);
+  // Only the second one is held up.
+  std::string last;
+  const auto program = [&](const std::string& name, double ms, double held_up) -> TimedProgram {
+    return [&last, name, ms, held_up] {
+      const double time = ms + (last.empty() || last == name ? 0 : held_up);
+      last = name;
+      return time;
+    };
+  };
+  CHECK(measure_handover_ms(program("a", 3, 0), program("b", 5, 1.5), 25) == Approx(1.5));
+}
