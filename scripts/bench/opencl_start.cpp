@@ -38,7 +38,8 @@ cl_device_id first_device() {
   std::array<cl_platform_id, 16> platforms{};
   cl_uint count = 0;
   check(clGetPlatformIDs(platforms.size(), platforms.data(), &count), "clGetPlatformIDs");
-  for (const cl_device_type type : {CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL}) {
+  for (const cl_device_type type :
+       std::array<cl_device_type, 2>{CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ALL}) {
     for (cl_uint i = 0; i < count && i < platforms.size(); ++i) {
       cl_device_id device = nullptr;
       if (clGetDeviceIDs(platforms[i], type, 1, &device, nullptr) == CL_SUCCESS) return device;
