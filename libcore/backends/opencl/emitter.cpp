@@ -302,10 +302,13 @@ void Emitter::store(TensorId tensor, const Index& index, const std::string& valu
 
 std::string Emitter::place_within(const Node& node, const std::string& stated,
                                   std::int64_t extent) {
-  if (extent < 1) refuse(node, "it has an index into a dimension without elements");
+  // Without results, as of a part of a graph that has no edges, nothing is looked up.
+  const bool looks_up =
+      std::ranges::all_of(node.outputs, [&](TensorId id) { return model_.count(id) > 0; });
+  if (extent < 1 && looks_up) refuse(node, "it has an index into a dimension without elements");
   indexing_.insert(node.name);
   // Passed, so that a table of any length has one kernel.
-  const std::string bound = define("long", size(extent));
+  const std::string bound = define("long", size(std::max<std::int64_t>(extent, 1)));
   const std::string place = define("long", "(long)(" + stated + ")");
   const std::string from_start =
       define("long", place + " < 0 ? " + place + " + " + bound + " : " + place);

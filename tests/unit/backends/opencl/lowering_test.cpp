@@ -553,6 +553,17 @@ TEST_CASE("a kernel that reads places has a word to say that one is outside") {
   CHECK(std::ranges::count_if(plan.launches.at(0).arguments, is_fault) == 1);
 }
 
+TEST_CASE("nothing is looked up where there are no results") {
+  const auto select = [](std::int64_t rows, std::int64_t places) {
+    return one_node("aten.index_select.default", {{{rows, 7}}, {{places}, "int64"}}, {places, 7},
+                    {{"dim", 0}});
+  };
+  CHECK(lowered(select(0, 0), true).plan.launches.empty());
+  CHECK(lowered(select(6, 0), true).plan.launches.empty());
+  CHECK(refusal(select(0, 3)) ==
+        "node 'y' (aten.index_select.default): it has an index into a dimension without elements");
+}
+
 TEST_CASE("tensors that live at once do not share memory") {
   std::uint32_t state = 1;
   const auto draw = [&state](std::uint32_t below) {
