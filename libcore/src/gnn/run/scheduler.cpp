@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work-conserving workers with one queue: what the plan's simulation assumes, and what compensates
-// for a device that fails.
+// for a device that fails. Devices that share a resource take turns anyway and have one worker: a
+// thread each would wake for every turn, and libraries keep processors busy for a while for the
+// thread that called them last.
 //
 // One mutex guards the states of tasks and devices; nothing slow happens while it is held: tasks
 // are computed, values are released, and programs for another device are compiled without it. A
@@ -44,7 +46,6 @@ void Scheduler::run_layer(std::size_t layer) {
   left_ = tasks_[layer].size();
   states_.assign(left_, State::kWaiting);
   items_.clear();
-  busy_.clear();
   fatal_ = {};
   for (const SchedulerTask& task : tasks_[layer]) {
     auto& open = items_[task.item].open;
@@ -62,13 +63,15 @@ void Scheduler::run_layer(std::size_t layer) {
     const std::int32_t device = tasks_[layer][orphans.back().task].device;
     give_to_others(orphans, {broken_.at(device), exhausted_.contains(device)});
   }
-  // A device without work waits as well: it may have to take over from one that fails. If
+  // A resource without work waits as well: it may have to take over from a device that fails. If
   // there is only one, it runs on this thread.
-  std::vector<std::int32_t> present;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    if (devices_[d].present) present.push_back(static_cast<std::int32_t>(d));
+  std::vector<std::int32_t> resources;
+  for (const SchedulerDevice& device : devices_) {
+    if (!device.present) continue;
+    if (std::find(resources.begin(), resources.end(), device.resource) != resources.end()) continue;
+    resources.push_back(device.resource);
   }
-  workers_.run(present.size(), [&](std::size_t i) noexcept { work(present[i]); });
+  workers_.run(resources.size(), [&](std::size_t i) noexcept { work(resources[i]); });
   if (interrupted_) throw Error(ErrorCode::kIo, "interrupted");
   if (fatal_.text.empty()) return;
   throw Error(fatal_.is_memory ? ErrorCode::kInfeasible : ErrorCode::kUnsupported, fatal_.text);
@@ -76,8 +79,7 @@ void Scheduler::run_layer(std::size_t layer) {
 
 // The task that the device should start now; kNoTask if there is none.
 std::size_t Scheduler::next_task(std::int32_t device) const {
-  if (broken_.contains(device) || busy_.contains(devices_[index_of(device)].resource))
-    return kNoTask;
+  if (broken_.contains(device)) return kNoTask;
   const std::vector<SchedulerTask>& tasks = tasks_[layer_];
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     if (tasks[t].device != device || states_[t] != State::kWaiting) continue;
@@ -87,23 +89,25 @@ std::size_t Scheduler::next_task(std::int32_t device) const {
   return kNoTask;
 }
 
-void Scheduler::work(std::int32_t device) {
+void Scheduler::work(std::int32_t resource) {
   std::unique_lock lock(mutex_);
   for (;;) {
     std::size_t task = kNoTask;
+    std::int32_t device = 0;
     changed_.wait(lock, [&] {
       if (is_over()) return true;
-      task = next_task(device);
+      for (std::size_t d = 0; d < devices_.size() && task == kNoTask; ++d) {
+        if (devices_[d].resource != resource) continue;
+        device = static_cast<std::int32_t>(d);
+        task = next_task(device);
+      }
       return task != kNoTask;
     });
     if (task == kNoTask) return;
-    const std::int32_t resource = devices_[index_of(device)].resource;
     states_[task] = State::kRunning;
-    busy_.insert(resource);
     lock.unlock();
     const Failure error = run_task(task, device);
     lock.lock();
-    busy_.erase(resource);
     if (error.text.empty()) {
       const bool item_done = finish_task(task);
       changed_.notify_all();

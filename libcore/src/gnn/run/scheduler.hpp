@@ -31,8 +31,8 @@ struct SchedulerDevice {
   bool present = true;        ///< can be given tasks
 };
 
-/// What the scheduler's tasks do. Calls for different devices come at the same time, from different
-/// threads; what is called under the scheduler's lock says so.
+/// What the scheduler's tasks do. Calls for devices of different resources come at the same time,
+/// from different threads; what is called under the scheduler's lock says so.
 class TaskRunner {
  public:
   virtual ~TaskRunner() = default;
@@ -48,9 +48,9 @@ class TaskRunner {
   virtual bool goes_on(std::size_t layer) = 0;
 };
 
-/// Runs the layers of a task graph, one worker a device. A worker takes the first task of its
-/// device whose item has come so far; a device that fails loses its tasks to others that can run
-/// them.
+/// Runs the layers of a task graph, one worker a resource. A worker takes the first task of the
+/// first of its devices that has one whose item has come so far; a device that fails loses its
+/// tasks to others that can run them.
 class Scheduler {
  public:
   /// `tasks` by layer, in order of priority. `runner` outlives the scheduler.
@@ -89,7 +89,7 @@ class Scheduler {
   double now_ms() const;
   bool is_over() const noexcept { return left_ == 0 || interrupted_ || !fatal_.text.empty(); }
   std::size_t next_task(std::int32_t device) const;
-  void work(std::int32_t device);
+  void work(std::int32_t resource);
   struct Failure {
     std::string text;  // empty: there is none
     bool is_memory = false;
@@ -112,7 +112,6 @@ class Scheduler {
   std::vector<State> states_;  // by task of the layer
   std::map<std::int32_t, Item> items_;
   std::size_t left_ = 0;
-  std::set<std::int32_t> busy_;                 // resources
   std::map<std::int32_t, std::string> broken_;  // devices, with what went wrong
   std::vector<std::string> failures_;
   std::set<std::int32_t> exhausted_;  // broken devices that had too little memory

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
@@ -99,15 +100,35 @@ TEST_CASE("devices of one resource take turns", "[gnn][scheduler]") {
   Notes notes;
   std::atomic<int> inside = 0;
   std::atomic<int> most = 0;
+  std::set<std::thread::id> threads;  // changing them would cost more than short tasks take
   notes.on_run = [&](std::size_t, std::int32_t) {
     most = std::max(most.load(), ++inside);
+    threads.insert(std::this_thread::get_id());
     std::this_thread::yield();
     --inside;
   };
   Scheduler scheduler({tasks}, two, notes);
   scheduler.run_layer(0);
   CHECK(most == 1);
+  CHECK(threads == std::set{std::this_thread::get_id()});
   CHECK(notes.ran().size() == 40);
+  // The first device first, as the plan's simulation has it.
+  for (std::size_t i = 0; i < 40; ++i) CHECK(notes.ran()[i].device == (i < 20 ? 0 : 1));
+}
+
+TEST_CASE("a device takes over from one of the same resource", "[gnn][scheduler]") {
+  const std::vector<SchedulerTask> tasks{{0, 0, 0}, {0, 1, 1}, {1, 0, 0}, {1, 1, 1}};
+  auto two = devices(2);
+  two[1].resource = 0;
+  Notes notes;
+  notes.on_run = [](std::size_t, std::int32_t device) {
+    if (device == 0) throw std::runtime_error("lost");
+  };
+  Scheduler scheduler({tasks}, two, notes);
+  scheduler.run_layer(0);
+  CHECK(scheduler.moved_count() == 2);
+  CHECK(notes.ran().size() == 4);
+  for (const SchedulerTask& task : scheduler.tasks()[0]) CHECK(task.device == 1);
 }
 
 TEST_CASE("a device that fails leaves its tasks to the next that can run them",
