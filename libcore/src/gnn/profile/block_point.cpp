@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of blocks, and the two halves of a layer that devices do in turns. O(stages * tensors).
+// Bytes of blocks, and the two halves of a layer that devices do in turns. O(stages^2 * tensors).
 #include "gnn/profile/block_point.hpp"
 
 #include <algorithm>
@@ -49,22 +49,27 @@ double crossing_bytes(const LayerInfo& info, const BlockPoint& front) {
   return bytes;
 }
 
-std::optional<std::pair<BlockPoint, BlockPoint>> halves_of_layer(const StageRefusals& refusals,
-                                                                 const BlockPoint& size,
-                                                                 std::int32_t front,
-                                                                 std::int32_t back) {
-  const auto& of_front = refusals[index_of(front)];
-  const auto& of_back = refusals[index_of(back)];
-  for (std::size_t l = 0; l < of_front.size(); ++l) {
-    const auto count = static_cast<std::int32_t>(of_front[l].size());
+std::optional<std::pair<BlockPoint, BlockPoint>> halves_of_layer(
+    const std::vector<LayerInfo>& layers, const StageRefusals& refusals, const BlockPoint& size,
+    std::int32_t front, std::int32_t back) {
+  std::optional<std::pair<BlockPoint, BlockPoint>> best;
+  double least = 0;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const std::int32_t count = layers[l].stage_count();
     const auto layer = static_cast<std::int32_t>(l) + 1;
     for (std::int32_t cut = 1; cut < count; ++cut) {
-      if (!runs_all(of_front[l], 1, cut) || !runs_all(of_back[l], cut + 1, count)) continue;
-      return std::pair(BlockPoint{front, layer, 1, cut, size.n, size.m, 0},
-                       BlockPoint{back, layer, cut + 1, count, size.n, size.m, 0});
+      if (!runs_all(refusals[index_of(front)][l], 1, cut) ||
+          !runs_all(refusals[index_of(back)][l], cut + 1, count)) {
+        continue;
+      }
+      const BlockPoint first{front, layer, 1, cut, size.n, size.m, 0};
+      const double bytes = crossing_bytes(layers[l], first);
+      if (best && bytes >= least) continue;
+      least = bytes;
+      best = std::pair(first, BlockPoint{back, layer, cut + 1, count, size.n, size.m, 0});
     }
   }
-  return std::nullopt;
+  return best;
 }
 
 }  // namespace npu::gnn

@@ -31,11 +31,11 @@ double block_bytes(const LayerInfo& info, const BlockPoint& point);
 /// Bytes of what a block makes for later stages of its layer.
 double crossing_bytes(const LayerInfo& info, const BlockPoint& front);
 
-/// The first layer that two devices can do one half of each, at the sizes of `size`, cut where
-/// `back` can take over first; nothing if there is none.
-std::optional<std::pair<BlockPoint, BlockPoint>> halves_of_layer(const StageRefusals& refusals,
-                                                                 const BlockPoint& size,
-                                                                 std::int32_t front,
-                                                                 std::int32_t back);
+/// The halves of a layer, one for each of two devices, at the sizes of `size`, between which the
+/// fewest bytes cross: what a plan with both devices would choose. Nothing if no layer can be
+/// divided so.
+std::optional<std::pair<BlockPoint, BlockPoint>> halves_of_layer(
+    const std::vector<LayerInfo>& layers, const StageRefusals& refusals, const BlockPoint& size,
+    std::int32_t front, std::int32_t back);
 
 }  // namespace npu::gnn

@@ -7,7 +7,8 @@
 // times timed; the smaller median and its median absolute deviation are kept. Times that
 // fall although nodes and edges grow are raised afterwards (monotone repair), and the table says
 // how well it predicts points that are left out of it. Points that a table of the same host and
-// model already has are reused.
+// model already has are reused. Blocks with which a layer takes longer than in one block at smaller
+// sizes are left out.
 //
 // Cost: (blocks * points * runs) executions; memory: the tensors of one point, weights aside.
 #include "npu/gnn/profile_gnn.hpp"
@@ -21,6 +22,8 @@
 #include <set>
 
 #include "gnn/profile/block_point.hpp"
+#include "gnn/profile/block_timing.hpp"
+#include "gnn/profile/dominated_blocks.hpp"
 #include "gnn/profile/measure_links.hpp"
 #include "gnn/profile/measure_switches.hpp"
 #include "gnn/profile/profile_grid.hpp"
@@ -39,24 +42,11 @@
 #include "npu/support/text.hpp"
 #include "npu/target/device_facts.hpp"
 #include "npu/target/target.hpp"
-#include "profile/machine_watch.hpp"
 #include "support/statistics.hpp"
 
 namespace npu::gnn {
 namespace {
 
-using Point = BlockPoint;
-
-struct Timing {
-  double ms = 0;  // median
-  std::vector<double> samples;
-  bool disturbed = false;
-};
-
-// Fewer runs say nothing of their spread.
-constexpr std::size_t kRunsForSpread = 3;
-// Runs that differ by more were disturbed by something, whatever the machine says.
-constexpr double kMostSpread = 0.15;
 // npu-plan's quantum of static shapes, unless it is told another one.
 constexpr std::int64_t kPad = 1000;
 
@@ -75,21 +65,22 @@ class Profiler {
     table_.model_hash = model_.hash;
     if (options_.precision == "bf16") table_.precision = options_.precision;
     take_over();
-    const std::vector<Point> points = open_points();
-    for (const Point& point : points) graph_nodes_ = std::max(graph_nodes_, 2 * point.n);
+    const std::vector<BlockPoint> points = open_points();
+    for (const BlockPoint& point : points) graph_nodes_ = std::max(graph_nodes_, 2 * point.n);
     total_ = static_cast<std::int32_t>(points.size());
     start_ = Clock::now();
     bool goes_on = true;
-    for (const Point& point : points) {
+    for (const BlockPoint& point : points) {
       goes_on = goes_on && visit(point, progress);
     }
     for (std::int32_t round = 0; goes_on && round < options_.revisits; ++round) {
-      const std::vector<Point> again = disturbed_points(points);
+      const std::vector<BlockPoint> again = disturbed_points(points);
       total_ += static_cast<std::int32_t>(again.size());
-      for (const Point& point : again) total_bytes_ += weight_of(point);
-      for (const Point& point : again) goes_on = goes_on && visit(point, progress);
+      for (const BlockPoint& point : again) total_bytes_ += weight_of(point);
+      for (const BlockPoint& point : again) goes_on = goes_on && visit(point, progress);
     }
     tell_of_disturbance();
+    tell_of_dominated();
     table_.links = measure_links(devices_);
     if (goes_on) measure_switches();
     if (goes_on) measure_handovers();
@@ -125,7 +116,7 @@ class Profiler {
   }
 
   // False if the user wants to stop.
-  bool visit(const Point& point, const Progress& progress) {
+  bool visit(const BlockPoint& point, const Progress& progress) {
     ProfileProgress state;
     state.done = done_++;
     state.total = total_;
@@ -137,9 +128,19 @@ class Profiler {
                  std::to_string(point.last) + "] n=" + std::to_string(point.n) +
                  " m=" + std::to_string(point.m);
     if (!progress(state, table_)) return false;
-    measure(point);
     done_bytes_ += weight_of(point);
+    if (leaves_out(point)) {
+      dominated_.insert(key_of(point));
+    } else {
+      measure(point);
+    }
     return true;
+  }
+
+  bool leaves_out(const BlockPoint& point) const {
+    const LayerInfo& info = model_.layers[index_of(point.layer - 1)];
+    return block_bytes(info, point) > static_cast<double>(options_.max_bytes) ||
+           (!entry_of_.contains(key_of(point)) && is_dominated(table_, point, info.stage_count()));
   }
 
   /// A block that is run for its time.
@@ -155,19 +156,20 @@ class Profiler {
   // blocks are measured alone. The smallest, a middle and the largest size.
   void measure_handovers() {
     constexpr std::int32_t kRounds = 11;
-    const std::vector<Point> points = all_points();
+    const std::vector<BlockPoint> points = all_points();
     if (points.empty()) return;
-    const std::vector<Point> sizes{points.front(), points[points.size() / 2], points.back()};
+    const std::vector<BlockPoint> sizes{points.front(), points[points.size() / 2], points.back()};
     for (ProfileLink& link : table_.links) {
       const std::int32_t from = table_.find_device(link.from);
       const std::int32_t to = table_.find_device(link.to);
       if (table_.devices[index_of(from)].resource != table_.devices[index_of(to)].resource) {
         continue;
       }
-      for (const Point& size : sizes) {
-        const auto halves = halves_of_layer(refusals_, size, from, to);
+      for (const BlockPoint& size : sizes) {
+        const auto halves = halves_of_layer(model_.layers, refusals_, size, from, to);
         if (!halves) break;
         const auto& [front, back] = *halves;
+        if (leaves_out(front) || leaves_out(back)) continue;
         const double bytes = crossing_bytes(model_.layers[index_of(front.layer - 1)], front);
         const double last = link.handovers.empty() ? 0 : link.handovers.back().first;
         if (bytes <= last) continue;
@@ -182,10 +184,10 @@ class Profiler {
   // Of each device that has two blocks, at the smallest point: there a switch matters most.
   void measure_switches() {
     constexpr std::int32_t kRounds = 25;
-    const std::vector<Point> points = all_points();
+    const std::vector<BlockPoint> points = all_points();
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       std::vector<Setup> blocks;
-      for (const Point& point : points) {
+      for (const BlockPoint& point : points) {
         if (index_of(point.device) == d && blocks.size() < 2) blocks.push_back(set_up(point, 0));
       }
       if (blocks.size() < 2) continue;
@@ -194,10 +196,10 @@ class Profiler {
   }
 
   // The points whose visits were all disturbed, each once.
-  std::vector<Point> disturbed_points(const std::vector<Point>& visited) const {
-    std::vector<Point> again;
+  std::vector<BlockPoint> disturbed_points(const std::vector<BlockPoint>& visited) const {
+    std::vector<BlockPoint> again;
     std::set<PointKey> seen;
-    for (Point point : visited) {
+    for (BlockPoint point : visited) {
       const auto found = entry_of_.find(key_of(point));
       if (found == entry_of_.end() || !table_.entries[found->second].disturbed) continue;
       if (!seen.insert(found->first).second) continue;
@@ -216,6 +218,14 @@ class Profiler {
                                  std::to_string(runnable_) +
                                  " threads wanted a core): the same command with -o measures them "
                                  "again");
+  }
+
+  void tell_of_dominated() {
+    if (dominated_.empty()) return;
+    table_.extra["dominated"] = dominated_.size();
+    diagnostics_.note({}, std::to_string(dominated_.size()) +
+                              " points are left out: at smaller sizes a layer with these blocks "
+                              "takes longer than in one block, so no plan has them");
   }
 
   void open_devices() {
@@ -302,7 +312,7 @@ class Profiler {
     }
   }
 
-  double weight_of(const Point& point) const {
+  double weight_of(const BlockPoint& point) const {
     return block_bytes(model_.layers[index_of(point.layer - 1)], point) + 1e5;
   }
 
@@ -311,7 +321,7 @@ class Profiler {
   static PointKey key_of(const ProfileEntry& entry) {
     return {entry.device, entry.layer, entry.first, entry.last, entry.n, entry.m};
   }
-  PointKey key_of(const Point& point) const {
+  PointKey key_of(const BlockPoint& point) const {
     return {devices_[index_of(point.device)].name,
             point.layer,
             point.first,
@@ -322,21 +332,21 @@ class Profiler {
 
   // Every point is visited twice, with half of the runs each: what else the machine does comes in
   // bursts that outlast the runs of one visit.
-  std::vector<Point> open_points() {
+  std::vector<BlockPoint> open_points() {
     std::map<PointKey, std::int32_t> runs;
     for (std::size_t e = 0; e < table_.entries.size(); ++e) {
       runs[key_of(table_.entries[e])] = table_.entries[e].runs;
       entry_of_[key_of(table_.entries[e])] = e;
     }
-    const std::vector<Point> all = all_points();
+    const std::vector<BlockPoint> all = all_points();
     if (left_out_ > 0) {
       diagnostics_.note({}, std::to_string(left_out_) +
                                 " points are left out: their tensors take " + "more than " +
                                 bytes_text(static_cast<double>(options_.max_bytes)));
     }
-    std::vector<Point> open;
+    std::vector<BlockPoint> open;
     for (const std::int32_t enough : {(options_.runs + 1) / 2, options_.runs}) {
-      for (Point point : all) {
+      for (BlockPoint point : all) {
         std::int32_t& done = runs[key_of(point)];
         if (done >= enough) continue;
         point.runs = enough - done;
@@ -348,8 +358,8 @@ class Profiler {
     return open;
   }
 
-  std::vector<Point> all_points() {
-    std::vector<Point> points;
+  std::vector<BlockPoint> all_points() {
+    std::vector<BlockPoint> points;
     left_out_ = 0;
     for (const std::int64_t n : grid_.nodes) {
       for (const double degree : grid_.degrees) {
@@ -360,13 +370,13 @@ class Profiler {
             for (std::int32_t first = 1; first <= info.stage_count(); ++first) {
               for (std::int32_t last = first; last <= info.stage_count(); ++last) {
                 if (!refusals_[d][l][index_of(last - 1)].empty()) break;
-                const Point point{static_cast<std::int32_t>(d),
-                                  static_cast<std::int32_t>(l) + 1,
-                                  first,
-                                  last,
-                                  n,
-                                  m,
-                                  0};
+                const BlockPoint point{static_cast<std::int32_t>(d),
+                                       static_cast<std::int32_t>(l) + 1,
+                                       first,
+                                       last,
+                                       n,
+                                       m,
+                                       0};
                 if (block_bytes(info, point) > static_cast<double>(options_.max_bytes)) {
                   ++left_out_;
                 } else {
@@ -420,7 +430,7 @@ class Profiler {
 
   // `halo` further nodes lie beside the point's. Hardly any graph has the very size of a static
   // program: one node is padding.
-  Setup set_up(const Point& point, std::int64_t halo) {
+  Setup set_up(const BlockPoint& point, std::int64_t halo) {
     const GnnDevice& device = devices_[index_of(point.device)];
     const std::int64_t padding = device.is_static && point.n > 1 ? 1 : 0;
     Setup setup;
@@ -457,8 +467,8 @@ class Profiler {
     return setup;
   }
 
-  Timing time_part(const Setup& setup, bool ends_layer, std::int32_t runs) const {
-    return time_runs(runs, [&](std::int32_t run) {
+  BlockTiming time_part(const Setup& setup, bool ends_layer, std::int32_t runs) const {
+    return time(runs, [&](std::int32_t run) {
       SubgraphView part = part_of_larger_graph(setup.graph, graph_nodes_, run + options_.warm_up);
       const auto start = Clock::now();
       auto outputs = setup.block->run(part, setup.inputs);
@@ -468,7 +478,7 @@ class Profiler {
   }
 
   // The graph in one part: its features were uploaded before, its result is taken as it is.
-  Timing time_whole(const Point& point, Setup setup) const {
+  BlockTiming time_whole(const BlockPoint& point, Setup setup) const {
     for (auto& [name, input] : setup.inputs) {
       if (!input.by_node) continue;
       input.tensor = rows_of(input.tensor, 0, setup.graph.owned);
@@ -476,14 +486,14 @@ class Profiler {
         input.resident = setup.block->instance().import_tensor(input.tensor);
       }
     }
-    return time_runs(point.runs, [&](std::int32_t) {
+    return time(point.runs, [&](std::int32_t) {
       const auto start = Clock::now();
       setup.block->run(setup.graph, setup.inputs);
       return milliseconds_since(start);
     });
   }
 
-  void measure(const Point& point) {
+  void measure(const BlockPoint& point) {
     const LayerInfo& info = model_.layers[index_of(point.layer - 1)];
     bool ends_layer = false;
     bool reads_halo = false;
@@ -505,17 +515,17 @@ class Profiler {
     entry.last = point.last;
     entry.n = static_cast<double>(point.n);
     entry.m = static_cast<double>(point.m);
-    Timing part = time_part(setup, ends_layer, point.runs);
+    BlockTiming part = time_part(setup, ends_layer, point.runs);
     entry.ms = part.ms;
     entry.disturbed = part.disturbed;
     if (devices_[index_of(point.device)].is_static) entry.compile_ms = setup.compile_ms;
     if (reads_halo) {
-      const Timing halo = time_part(set_up(point, point.n), ends_layer, point.runs);
+      const BlockTiming halo = time_part(set_up(point, point.n), ends_layer, point.runs);
       entry.halo_ms = halo.ms;
       entry.disturbed = entry.disturbed || halo.disturbed;
     }
     if ((reads_features && point.layer == 1) || ends_layer) {
-      const Timing whole = time_whole(point, std::move(setup));
+      const BlockTiming whole = time_whole(point, std::move(setup));
       entry.whole_ms = whole.ms;
       entry.disturbed = entry.disturbed || whole.disturbed;
     }
@@ -524,18 +534,9 @@ class Profiler {
     add(std::move(entry), std::move(part.samples));
   }
 
-  template <typename Run>
-  Timing time_runs(std::int32_t runs, const Run& run) const {
-    for (std::int32_t i = -options_.warm_up; i < 0; ++i) run(i);
-    Timing timing;
-    const MachineWatch watch;
-    for (std::int32_t i = 0; i < runs; ++i) timing.samples.push_back(run(i));
-    const MachineLoad load = watch.load();
-    runnable_ = std::max(runnable_, load.runnable);
-    timing.ms = lower_median(timing.samples);
-    const double spread = median_absolute_deviation(timing.samples, timing.ms);
-    timing.disturbed = is_disturbed(load) || (timing.samples.size() >= kRunsForSpread &&
-                                              spread > kMostSpread * timing.ms);
+  BlockTiming time(std::int32_t runs, const std::function<double(std::int32_t)>& run) const {
+    BlockTiming timing = time_runs(options_.warm_up, runs, run);
+    runnable_ = std::max(runnable_, timing.runnable);
     return timing;
   }
 
@@ -578,6 +579,7 @@ class Profiler {
   std::array<SubgraphView, 2> graphs_;  // the last one without halo, and with
   std::int64_t graph_nodes_ = 0;        // of the graph that points are parts of
   std::map<std::string, Tensor> graph_rows_;
+  std::set<PointKey> dominated_;                     // points that were left out for that
   std::map<PointKey, std::size_t> entry_of_;         // index into the entries
   std::map<PointKey, std::vector<double>> samples_;  // times as a part, of all visits
   mutable std::int32_t runnable_ = 0;                // most threads that wanted a core

@@ -17,9 +17,12 @@ ProfileGrid grid_for_graph(std::int64_t nodes, std::int64_t edges, std::int32_t 
       std::clamp<std::int64_t>(static_cast<std::int64_t>(std::llround(whole / (2.0 * most_parts))),
                                std::min(kLeastNodes, nodes), nodes);
   grid.nodes.push_back(smallest);
-  // Time is nearly linear in nodes; caches bend it. Points no more than a factor of four apart.
+  // Time is nearly linear in nodes; caches bend it. Points no more than a factor of four apart, or
+  // what rounding adds to that: large graphs take long, and another point would add as much.
+  constexpr double kRounding = 0.01;
   const double factor = whole / static_cast<double>(smallest);
-  const auto steps = static_cast<std::int32_t>(std::ceil(std::log(factor) / std::log(4.0) - 1e-9));
+  const auto steps =
+      static_cast<std::int32_t>(std::ceil(std::log(factor) / std::log(4.0) - kRounding));
   for (std::int32_t i = 1; i < steps && !coarse; ++i) {
     grid.nodes.push_back(static_cast<std::int64_t>(std::llround(
         static_cast<double>(smallest) * std::pow(factor, static_cast<double>(i) / steps))));

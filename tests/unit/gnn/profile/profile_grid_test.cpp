@@ -26,6 +26,9 @@ TEST_CASE("the grid of a graph covers its parts and the padded whole", "[gnn][pr
   CHECK(grid_for_graph(2708, 10556, 4, 1000, true).nodes ==
         std::vector<std::int64_t>{339, 2708, 3000});
   CHECK(coarse.degrees.size() == 2);
+  // 89250 / 16 is 5578.125: rounding it makes no further point.
+  CHECK(grid_for_graph(89250, 899756, 8, 1000, false).nodes ==
+        std::vector<std::int64_t>{5578, 22312, 90000});
 }
 
 TEST_CASE("the grid of a graph of any size", "[gnn][profile]") {
