@@ -55,32 +55,32 @@ template <typename V, bool kHasF16c>
   return load_halves<V, kHasF16c>(from);
 }
 
-/// sums[row][column] of kColumns columns from `column` on. A vector of a row is loaded once for all
-/// of them: several rows need not fit in the L1.
+/// sums[row][at], ... of kColumns columns from `column` + `at` on. A vector of a row is loaded once
+/// for all of them: several rows need not fit in the L1.
 template <typename V, typename T, bool kHasF16c, int kRows, int kColumns>
 [[gnu::always_inline]] inline void multiply_columns(const Task& task, std::int64_t column,
-                                                    float (*sums)[kGroup]) {
+                                                    std::int64_t at, float (*sums)[kGroup]) {
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
   // Sums enough to hide the latency of an addition, few enough for the registers.
   constexpr int kUnroll = std::max(1, (kRows == 1 ? 4 : 8) / (kRows * kColumns));
   constexpr std::int64_t kAhead = 4096 / sizeof(T);  // a page
   const Gemv& call = *task.call;
   const std::int64_t whole = call.inner / (kUnroll * kLanes) * (kUnroll * kLanes);
-  const T* weight = weights_of<T>(task) + column * call.inner;
+  const T* weight = weights_of<T>(task) + (column + at) * call.inner;
   V parts[kColumns][kRows][kUnroll]{};
   for (std::int64_t k = 0; k < whole; k += kUnroll * kLanes) {
 #pragma GCC unroll 4
     for (int j = 0; j < kUnroll; ++j) {
-      const std::int64_t at = k + j * kLanes;
+      const std::int64_t from = k + j * kLanes;
       V factors[kColumns];
 #pragma GCC unroll 4
       for (int i = 0; i < kColumns; ++i) {
-        __builtin_prefetch(weight + i * call.inner + at + kAhead);
-        factors[i] = load_weights<V, kHasF16c>(weight + i * call.inner + at);
+        __builtin_prefetch(weight + i * call.inner + from + kAhead);
+        factors[i] = load_weights<V, kHasF16c>(weight + i * call.inner + from);
       }
 #pragma GCC unroll 4
       for (int row = 0; row < kRows; ++row) {
-        const V value = load_vector<V>(task.source + row * call.source_row + at);
+        const V value = load_vector<V>(task.source + row * call.source_row + from);
 #pragma GCC unroll 4
         for (int i = 0; i < kColumns; ++i) parts[i][row][j] += factors[i] * value;
       }
@@ -94,7 +94,7 @@ template <typename V, typename T, bool kHasF16c, int kRows, int kColumns>
       for (std::int64_t k = whole; k < call.inner; ++k) {
         sum += float_of(weight[i * call.inner + k]) * task.source[row * call.source_row + k];
       }
-      sums[row][i] = sum;
+      sums[row][at + i] = sum;
     }
   }
 }
@@ -108,15 +108,9 @@ template <typename V, typename T, bool kHasF16c, int kRows>
   constexpr int kColumns = kRows == 1 ? 1 : sizeof(V) == 64 ? 4 : 2;
   std::int64_t i = 0;
   for (; i + kColumns <= count; i += kColumns) {
-    float some[kRows][kGroup];
-    multiply_columns<V, T, kHasF16c, kRows, kColumns>(task, column + i, some);
-    for (int row = 0; row < kRows; ++row) std::copy_n(some[row], kColumns, sums[row] + i);
+    multiply_columns<V, T, kHasF16c, kRows, kColumns>(task, column, i, sums);
   }
-  for (; i < count; ++i) {
-    float some[kRows][kGroup];
-    multiply_columns<V, T, kHasF16c, kRows, 1>(task, column + i, some);
-    for (int row = 0; row < kRows; ++row) sums[row][i] = some[row][0];
-  }
+  for (; i < count; ++i) multiply_columns<V, T, kHasF16c, kRows, 1>(task, column, i, sums);
 }
 
 /// Bias and epilogue for `count` sums; what lies behind them in the tensors is left alone.
