@@ -3,16 +3,19 @@
 // into a buffer with a border of zeros, which stays in the L2, and runs the depthwise
 // convolution over it. Rows that two bands need are computed twice, so bands are cut only for the
 // cache and to feed all threads. Between the two, the tensor that is largest in such networks is
-// neither written to memory nor read from it.
+// neither written to memory nor read from it. With bfloat16 a row of results is made as floats and
+// rounded then.
 // O(pixels * source channels * channels / 16 + results * taps^2 / 16) multiply-adds of vectors.
 #include "kernels/expand_depthwise.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "kernels/elements.hpp"
 #include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
@@ -50,20 +53,30 @@ std::int64_t bands(const ExpandDepthwise& call) {
   return std::min(height, std::max(ceil_div(height, most), std::min(wanted, allowed)));
 }
 
-std::int64_t scratch_floats(const ExpandDepthwise& call) {
+std::int64_t buffer_floats(const ExpandDepthwise& call) {
   const std::int64_t rows = ceil_div(call.target_extent[0], bands(call));
   return buffer_rows(call, rows) * buffer_width(call) * kColumns;
 }
 
+/// A row of results, of bfloat16 ones.
+std::int64_t row_floats(const ExpandDepthwise& call) {
+  return call.bfloat16 ? call.target_extent[1] * kLanes : 0;
+}
+
+std::int64_t scratch_floats(const ExpandDepthwise& call) {
+  return buffer_floats(call) + row_floats(call);
+}
+
 struct Task {
   const ExpandDepthwise* call;
-  const float* source;
+  const std::byte* source;
   const float* expand_weight;
   const float* expand_bias;
   const float* depthwise_weight;
   const float* depthwise_bias;
-  float* target;
+  std::byte* target;
   float* buffer;
+  float* row;
   std::int64_t image;
   std::int64_t column;  ///< in steps of kColumns
   std::int64_t first;   ///< rows of results
@@ -125,6 +138,18 @@ std::optional<Clip> clip_of(const std::vector<EpilogueStep>& steps) {
   return Clip{steps[0].alpha, steps[0].beta};
 }
 
+template <bool kAvx512, bool kClips, int kCount, int kVectors>
+[[gnu::always_inline]] inline void store_sums(V (&sums)[kCount][kVectors], Clip clip, float* to) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      if constexpr (kClips) sums[i][j] = clamp_vector<kAvx512>(sums[i][j], clip.low, clip.high);
+      store_vector(to + (i * kVectors + j) * kLanes, sums[i][j]);
+    }
+  }
+}
+
 /// to[pixel, column] = bias[column] + sum over channels; `from` is the first block of channels of
 /// the first pixel, `plane` the distance of blocks.
 template <bool kAvx512, bool kClips, int kCount, int kVectors>
@@ -152,14 +177,7 @@ template <bool kAvx512, bool kClips, int kCount, int kVectors>
       }
     }
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) {
-      if constexpr (kClips) sums[i][j] = clamp_vector<kAvx512>(sums[i][j], clip.low, clip.high);
-      store_vector(to + (i * kVectors + j) * kLanes, sums[i][j]);
-    }
-  }
+  store_sums<kAvx512, kClips>(sums, clip, to);
 }
 
 /// to[result] = bias + sum over taps of a run of a row, for one vector of channels.
@@ -215,6 +233,61 @@ constexpr std::array<Expand, kPixels> kExpand[2][2]{
     {expand_table<kAvx512, false, 1>(kPixelCounts), expand_table<kAvx512, false, 2>(kPixelCounts)},
     {expand_table<kAvx512, true, 1>(kPixelCounts), expand_table<kAvx512, true, 2>(kPixelCounts)}};
 
+#if NPU_HAS_X86
+#define NPU_TARGET_BFLOAT16 \
+  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c")))
+
+/// sum + the products of 16 pairs of bfloat16 numbers.
+NPU_TARGET_BFLOAT16 [[gnu::always_inline]] inline V add_pairs(V sum, IntegersOf<V>::Type left,
+                                                              V right) {
+  __m512bh factors[2];
+  std::memcpy(&factors[0], &left, sizeof left);
+  std::memcpy(&factors[1], &right, sizeof right);
+  return _mm512_dpbf16_ps(sum, factors[0], factors[1]);
+}
+
+/// The same from bfloat16 numbers, of which two neighbours meet a pair of weights at once.
+template <bool kClips, int kCount, int kVectors>
+NPU_TARGET_BFLOAT16 void expand_pairs(const std::uint16_t* from, std::int64_t plane,
+                                      std::int64_t channels, const float* weight, const float* bias,
+                                      Clip clip, float* to) {
+  V sums[kCount][kVectors];
+#pragma GCC unroll 2
+  for (int j = 0; j < kVectors; ++j) {
+    const V start = bias == nullptr ? V{} : load_vector<V>(bias + j * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) sums[i][j] = start;
+  }
+  for (std::int64_t begin = 0; begin < channels; begin += kLanes, from += plane) {
+    const std::int64_t count = std::min(kLanes, channels - begin);
+    for (std::int64_t k = 0; k < count; k += 2, weight += kVectors * kLanes) {
+      V right[kVectors];
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) right[j] = load_vector<V>(weight + j * kLanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < kCount; ++i) {
+        std::int32_t pair;
+        std::memcpy(&pair, from + i * kLanes + k, sizeof pair);
+        const IntegersOf<V>::Type left = IntegersOf<V>::Type{} + pair;
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j) sums[i][j] = add_pairs(sums[i][j], left, right[j]);
+      }
+    }
+  }
+  store_sums<true, kClips>(sums, clip, to);
+}
+using ExpandPairs = void (*)(const std::uint16_t*, std::int64_t, std::int64_t, const float*,
+                             const float*, Clip, float*);
+template <bool kClips, int kVectors, int... kCount>
+constexpr std::array<ExpandPairs, sizeof...(kCount)> expand_pairs_table(
+    std::integer_sequence<int, kCount...> /*counts*/) {
+  return {expand_pairs<kClips, kCount + 1, kVectors>...};
+}
+constexpr std::array<ExpandPairs, kPixels> kExpandPairs[2][2]{
+    {expand_pairs_table<false, 1>(kPixelCounts), expand_pairs_table<false, 2>(kPixelCounts)},
+    {expand_pairs_table<true, 1>(kPixelCounts), expand_pairs_table<true, 2>(kPixelCounts)}};
+#endif
+
 using Filter = void (*)(const float*, std::int64_t, std::int64_t, const float*, const float*, Clip,
                         float*);
 template <bool kClips, int kTaps, int kStride, int kCount>
@@ -242,23 +315,26 @@ constexpr std::array<Filter, kRun> kFilters[2][2]{
     {filter_table<kAvx512, kClips, 5, 1>(kRuns), filter_table<kAvx512, kClips, 5, 2>(kRuns)}};
 
 /// Rows [first, last) of the source, of which the buffer has those inside; `row` is the place of
-/// the first one in it.
-template <bool kAvx512>
+/// the first one in it. `T` is that of the source.
+template <bool kAvx512, typename T, typename Table>
 [[gnu::always_inline]] inline void expand_rows(const Task& task, std::int64_t first,
                                                std::int64_t last, std::int64_t row,
-                                               std::int64_t vectors) {
+                                               std::int64_t vectors, const Table& tables) {
   const ExpandDepthwise& call = *task.call;
   const std::int64_t width = call.source_extent[1];
   const std::int64_t plane = call.source_extent[0] * width * kLanes;
   const std::int64_t groups = ceil_div(call.source_channels, kLanes);
-  const float* source = task.source + task.image * groups * plane + first * width * kLanes;
-  const float* weight = task.expand_weight + task.column * kColumns * call.source_channels;
+  const T* source =
+      elements<const T>(task.source) + task.image * groups * plane + first * width * kLanes;
+  const std::int64_t inner = call.source_channels * static_cast<std::int64_t>(sizeof(T)) /
+                             static_cast<std::int64_t>(sizeof(float));
+  const float* weight = task.expand_weight + task.column * kColumns * inner;
   const float* bias = call.expand_has_bias ? task.expand_bias + task.column * kColumns : nullptr;
   const std::int64_t line = buffer_width(call);
   // A stride may leave out columns at the end.
   const std::int64_t used = std::min(width, line - call.pad[1]);
   const auto clip = clip_of(call.expand_epilogue);
-  const auto& expand = kExpand<kAvx512>[clip ? 1 : 0][static_cast<std::size_t>(vectors - 1)];
+  const auto& expand = tables[clip ? 1 : 0][static_cast<std::size_t>(vectors - 1)];
   for (std::int64_t y = 0; y < last - first; ++y, source += width * kLanes) {
     float* to = task.buffer + ((row + y) * line + call.pad[1]) * kLanes * vectors;
     for (std::int64_t x = 0; x < used; x += kPixels) {
@@ -269,6 +345,28 @@ template <bool kAvx512>
     }
     if (!clip) apply_steps<kAvx512>(call.expand_epilogue, to, used * vectors);
   }
+}
+
+/// Row `y` of results of a vector of channels, whose weights and bias these are.
+template <bool kAvx512>
+[[gnu::always_inline]] inline void filter_row(const Task& task, std::int64_t y, const float* from,
+                                              std::int64_t pixel, const float* weight,
+                                              const float* bias, float* to) {
+  const ExpandDepthwise& call = *task.call;
+  const auto clip = clip_of(call.depthwise_epilogue);
+  const int taps = call.taps == 5 ? 1 : 0;
+  const auto& filters = clip ? kFilters<kAvx512, true>[taps][call.stride - 1]
+                             : kFilters<kAvx512, false>[taps][call.stride - 1];
+  const std::int64_t row_stride = buffer_width(call) * pixel;
+  const std::int64_t width = call.target_extent[1];
+  from += (y - task.first) * call.stride * row_stride;
+  for (std::int64_t x = 0; x < width; x += kRun) {
+    const std::int64_t count = std::min(kRun, width - x);
+    filters[static_cast<std::size_t>(count - 1)](from + x * call.stride * pixel, row_stride, pixel,
+                                                 weight, bias, clip.value_or(Clip{}),
+                                                 to + x * kLanes);
+  }
+  if (!clip) apply_steps<kAvx512>(call.depthwise_epilogue, to, width);
 }
 
 template <bool kAvx512>
@@ -290,29 +388,32 @@ template <bool kAvx512>
     fill_zeros(at, call.pad[1] * vectors);
     fill_zeros(at + right * pixel, (line - right) * vectors);
   }
-  expand_rows<kAvx512>(task, first, last, first - top, vectors);
+#if NPU_HAS_X86
+  if (kAvx512 && call.bfloat16) {
+    expand_rows<kAvx512, std::uint16_t>(task, first, last, first - top, vectors, kExpandPairs);
+  } else
+#endif
+  {
+    expand_rows<kAvx512, float>(task, first, last, first - top, vectors, kExpand<kAvx512>);
+  }
 
-  const auto clip = clip_of(call.depthwise_epilogue);
-  const int taps = call.taps == 5 ? 1 : 0;
-  const auto& filters = clip ? kFilters<kAvx512, true>[taps][call.stride - 1]
-                             : kFilters<kAvx512, false>[taps][call.stride - 1];
   const std::int64_t width = call.target_extent[1];
   const std::int64_t plane = call.target_extent[0] * width * kLanes;
   const float* weight = task.depthwise_weight + task.column * kColumns * call.taps * call.taps;
   for (std::int64_t vector = 0; vector < vectors; ++vector) {
     const std::int64_t group = 2 * task.column + vector;
     const float* bias = call.depthwise_has_bias ? task.depthwise_bias + group * kLanes : nullptr;
+    const float* from = task.buffer + vector * kLanes;
+    const std::int64_t begin = (task.image * groups + group) * plane;
     for (std::int64_t y = task.first; y < task.last; ++y) {
-      const float* from =
-          task.buffer + (y - task.first) * call.stride * line * pixel + vector * kLanes;
-      float* to = task.target + (task.image * groups + group) * plane + y * width * kLanes;
-      for (std::int64_t x = 0; x < width; x += kRun) {
-        const std::int64_t count = std::min(kRun, width - x);
-        filters[static_cast<std::size_t>(count - 1)](from + x * call.stride * pixel, line * pixel,
-                                                     pixel, weight + vector * kLanes, bias,
-                                                     clip.value_or(Clip{}), to + x * kLanes);
+      const std::int64_t at = begin + y * width * kLanes;
+      float* to = call.bfloat16 ? task.row : elements<float>(task.target) + at;
+      filter_row<kAvx512>(task, y, from, pixel, weight + vector * kLanes, bias, to);
+      if (!call.bfloat16) continue;
+      std::uint16_t* rounded = elements<std::uint16_t>(task.target) + at;
+      for (std::int64_t i = 0; i < width * kLanes; i += kLanes) {
+        store_floats(rounded + i, load_vector<V>(to + i));
       }
-      if (!clip) apply_steps<kAvx512>(call.depthwise_epilogue, to, width);
     }
   }
 }
@@ -321,6 +422,14 @@ NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<false>(task); }
 NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<true>(task); }
 
 }  // namespace
+
+bool cpu_multiplies_bfloat16() {
+#if NPU_HAS_X86
+  return cpu_vector_isa() == VectorIsa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
 
 std::size_t ExpandDepthwise::scratch_bytes() const {
   return static_cast<std::size_t>(scratch_floats(*this) * threads) * sizeof(float);
@@ -335,19 +444,28 @@ void PanelWeights::run(const Operands& operands) const {
   for (std::int64_t channel = 0; channel < channels; ++channel) {
     const std::int64_t begin = channel / kColumns * kColumns;
     const std::int64_t width = std::min(kColumns, channels - begin);
+    const float* from = operands.source + channel * inner;
+    if (pairs) {
+      auto* to = static_cast<std::uint16_t*>(static_cast<void*>(operands.target)) + begin * inner +
+                 2 * (channel - begin);
+      for (std::int64_t i = 0; i < inner; ++i) {
+        to[i / 2 * 2 * width + i % 2] = rounded_bits(from[i]);
+      }
+      continue;
+    }
     float* to = operands.target + begin * inner + channel - begin;
-    for (std::int64_t i = 0; i < inner; ++i) to[i * width] = operands.source[channel * inner + i];
+    for (std::int64_t i = 0; i < inner; ++i) to[i * width] = from[i];
   }
 }
 
 ExpandDepthwise::Operands ExpandDepthwise::bind(Addresses addresses) const {
   OperandReader in(addresses);
-  return {in.next<const float>(),
+  return {in.next<const std::byte>(),
           in.next<const float>(),
           in.next<const float>(),
           in.next_if<const float>(expand_has_bias),
           in.next_if<const float>(depthwise_has_bias),
-          in.next<float>(),
+          in.next<std::byte>(),
           in.next<float>()};
 }
 
@@ -361,9 +479,10 @@ void ExpandDepthwise::run(const Operands& operands) const {
     const std::int64_t image = piece / cuts / columns;
     const std::int64_t column = piece / cuts % columns;
     const std::int64_t cut = piece % cuts;
+    float* buffer = operands.scratch + thread * floats;
     body({this, operands.source, operands.expand_weight, operands.expand_bias,
-          operands.depthwise_weight, operands.depthwise_bias, operands.target,
-          operands.scratch + thread * floats, image, column, height * cut / cuts,
+          operands.depthwise_weight, operands.depthwise_bias, operands.target, buffer,
+          buffer + buffer_floats(*this), image, column, height * cut / cuts,
           height * (cut + 1) / cuts});
   });
 }

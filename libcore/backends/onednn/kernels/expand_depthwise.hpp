@@ -12,7 +12,9 @@ namespace npu::onednn {
 
 /// A pointwise convolution with a depthwise convolution behind it, in one pass: the front of an
 /// inverted residual (Sandler et al., "MobileNetV2", 2018). What is between them is never stored as
-/// a whole. float32, channels in blocks of 16 in source and target, AVX2 or AVX-512.
+/// a whole. float32, or bfloat16 between kernels and in the products of the first convolution,
+/// whose results stay float32 for the second one. Channels in blocks of 16 in source and target,
+/// AVX2 or AVX-512.
 struct ExpandDepthwise {
   static constexpr std::string_view kName = "expand-depthwise";
   std::int64_t batch = 1;
@@ -23,6 +25,9 @@ struct ExpandDepthwise {
   std::int64_t taps = 3;    ///< in both directions: 3 or 5
   std::int64_t stride = 1;  ///< in both directions: 1 or 2
   std::int64_t pad[2]{0, 0};
+  /// Source, weights of the first convolution and target are bfloat16, and `source_channels` is
+  /// even.
+  bool bfloat16 = false;
   bool expand_has_bias = false;
   bool depthwise_has_bias = false;
   std::vector<EpilogueStep> expand_epilogue;  ///< without operands, as the next
@@ -37,23 +42,33 @@ struct ExpandDepthwise {
   std::size_t scratch_bytes() const;
 
   struct Operands {
-    const float* source;
-    const float* expand_weight;     ///< [channels, source channels], as PanelWeights makes them
-    const float* depthwise_weight;  ///< [channels, taps, taps], likewise
+    const std::byte* source;
+    /// [channels, source channels], as PanelWeights makes them, for bfloat16 in pairs.
+    const float* expand_weight;
+    const float* depthwise_weight;  ///< [channels, taps, taps], likewise, never in pairs
     const float* expand_bias;       ///< null without, as the next
     const float* depthwise_bias;
-    float* target;
+    std::byte* target;
     float* scratch;  ///< of scratch_bytes()
   };
   Operands bind(Addresses addresses) const;
   void run(const Operands& operands) const;
 };
 
+/// Whether the CPU has AVX-512's products of pairs of bfloat16 numbers.
+bool cpu_multiplies_bfloat16();
+
 /// Weights [channels, inner] in panels of 32 channels, as ExpandDepthwise reads them.
 struct PanelWeights {
   static constexpr std::string_view kName = "panel-weights";
   std::int64_t channels = 16;
   std::int64_t inner = 1;
+  /// Rounded to bfloat16, two neighbours of `inner`, which is even, in the place of a float.
+  bool pairs = false;
+
+  std::size_t floats() const noexcept {
+    return static_cast<std::size_t>(channels * inner / (pairs ? 2 : 1));
+  }
 
   struct Operands {
     const float* source;

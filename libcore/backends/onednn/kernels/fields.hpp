@@ -158,9 +158,9 @@ inline constexpr auto kFields<ExpandDepthwise> = std::make_tuple(
     NPU_FIELD(ExpandDepthwise, channels), NPU_FIELD(ExpandDepthwise, source_extent),
     NPU_FIELD(ExpandDepthwise, target_extent), NPU_FIELD(ExpandDepthwise, taps),
     NPU_FIELD(ExpandDepthwise, stride), NPU_FIELD(ExpandDepthwise, pad),
-    NPU_FIELD(ExpandDepthwise, expand_has_bias), NPU_FIELD(ExpandDepthwise, depthwise_has_bias),
-    NPU_FIELD(ExpandDepthwise, expand_epilogue), NPU_FIELD(ExpandDepthwise, depthwise_epilogue),
-    NPU_FIELD(ExpandDepthwise, isa));
+    NPU_FIELD(ExpandDepthwise, bfloat16), NPU_FIELD(ExpandDepthwise, expand_has_bias),
+    NPU_FIELD(ExpandDepthwise, depthwise_has_bias), NPU_FIELD(ExpandDepthwise, expand_epilogue),
+    NPU_FIELD(ExpandDepthwise, depthwise_epilogue), NPU_FIELD(ExpandDepthwise, isa));
 
 template <>
 inline constexpr auto kFields<SqueezeExcite> =
@@ -461,7 +461,8 @@ inline constexpr auto kFields<HalfWeights> = std::make_tuple(NPU_FIELD(HalfWeigh
 
 template <>
 inline constexpr auto kFields<PanelWeights> = std::make_tuple(NPU_FIELD(PanelWeights, channels),
-                                                              NPU_FIELD(PanelWeights, inner));
+                                                              NPU_FIELD(PanelWeights, inner),
+                                                              NPU_FIELD(PanelWeights, pairs));
 
 template <>
 inline constexpr auto kFields<GateWeights> = std::make_tuple(NPU_FIELD(GateWeights, channels),

@@ -186,6 +186,9 @@ Footprint footprint(const ExpandDepthwise& kernel) {
   require_isa(kernel.isa, VectorIsa::kAvx2);
   require(ExpandDepthwise::supports(kernel.taps, kernel.stride), "there are no such 'taps'");
   require(kernel.channels > 0 && kernel.channels % 16 == 0, "'channels' is no multiple of 16");
+  require(!kernel.bfloat16 || (cpu_multiplies_bfloat16() && kernel.isa == VectorIsa::kAvx512),
+          "'bfloat16' is more than this CPU has");
+  require(!kernel.bfloat16 || kernel.source_channels % 2 == 0, "'source_channels' is odd");
   require_no_operands(kernel.expand_epilogue);
   require_no_operands(kernel.depthwise_epilogue);
   const Count batch = at_least_one(kernel.batch, "batch");
@@ -204,20 +207,27 @@ Footprint footprint(const ExpandDepthwise& kernel) {
             "results lie outside the source");
     buffer = buffer * (to * kernel.stride + kernel.taps);
   }
+  if (kernel.bfloat16)
+    buffer = buffer + at_least_one(kernel.target_extent[1], "target_extent") * 16;
+  const Count size = size_of(kernel.bfloat16 ? DType::kBFloat16 : DType::kFloat32);
   FootprintBuilder builder;
-  builder.read(source)
-      .read(channels * inputs)
+  builder.read(source, size)
+      .read(channels * inputs, size)
       .read(channels * (kernel.taps * kernel.taps))
       .read_if(kernel.expand_has_bias, channels)
       .read_if(kernel.depthwise_has_bias, channels)
-      .write(target);
+      .write(target, size);
   return builder.with_scratch(kernel, buffer * kFloat);
 }
 
 Footprint footprint(const PanelWeights& kernel) {
   const Count weights =
       at_least_one(kernel.channels, "channels") * at_least_one(kernel.inner, "inner");
-  return FootprintBuilder().read(weights).write(weights).done();
+  require(!kernel.pairs || kernel.inner % 2 == 0, "'inner' is odd");
+  return FootprintBuilder()
+      .read(weights)
+      .write(weights, size_of(kernel.pairs ? DType::kBFloat16 : DType::kFloat32))
+      .done();
 }
 
 Footprint footprint(const SqueezeExcite& kernel) {

@@ -21,6 +21,12 @@ Lowered<std::vector<EpilogueStep>> plain_steps(const Lowering& lowering) {
   return steps;
 }
 
+/// Whether the kernel computes in `type`, with so many channels of the source.
+bool computes_in(const Lowering& lowering, DType type, std::int64_t channels) {
+  if (type == DType::kFloat32) return true;
+  return type == DType::kBFloat16 && lowering.machine().multiplies_bfloat16 && channels % 2 == 0;
+}
+
 /// The convolution of one by one.
 Lowered<Lowering::Expansion> read_expansion(Lowering& lowering, const Node& node) {
   const auto read =
@@ -28,8 +34,10 @@ Lowered<Lowering::Expansion> read_expansion(Lowering& lowering, const Node& node
   if (!read) return read.refusal();
   const ConvolutionCall& call = *read;
   const Shape weight = dimensions(call.weight.layout);
-  if (call.type != DType::kFloat32) {
-    return NotFused{"the kernel of both convolutions computes in float32 only"};
+  if (!computes_in(lowering, call.type, weight[1])) {
+    return NotFused{
+        "the kernel of both convolutions computes in float32, or in bfloat16 where the CPU "
+        "multiplies such numbers and the channels are even"};
   }
   if (call.groups != 1 || weight.size() != 4 || weight[2] != 1 || weight[3] != 1 ||
       weight[0] % 16 != 0 || !all_are(call.spatial.stride, 1) ||
@@ -42,12 +50,11 @@ Lowered<Lowering::Expansion> read_expansion(Lowering& lowering, const Node& node
   return Lowering::Expansion{call.source, call.weight, call.bias, *std::move(steps)};
 }
 
-bool is_depthwise_part(Lowering& lowering, const ConvolutionCall& call) {
+bool is_depthwise_part(Lowering& lowering, const ConvolutionCall& call, DType type) {
   const Shape weight = dimensions(call.weight.layout);
   const Spatial& spatial = call.spatial;
-  return call.type == DType::kFloat32 && weight.size() == 4 && weight[1] == 1 &&
-         weight[0] == call.groups && weight[2] == weight[3] &&
-         ExpandDepthwise::supports(weight[2], spatial.stride[0]) &&
+  return call.type == type && weight.size() == 4 && weight[1] == 1 && weight[0] == call.groups &&
+         weight[2] == weight[3] && ExpandDepthwise::supports(weight[2], spatial.stride[0]) &&
          spatial.stride[0] == spatial.stride[1] && all_are(spatial.dilation, 1) &&
          spatial.pad_begin == spatial.pad_end &&
          std::max(spatial.pad_begin[0], spatial.pad_begin[1]) < weight[2] &&
@@ -66,7 +73,7 @@ Lowered<Done> lower_expand_depthwise_group(Lowering& lowering, const FusionGroup
 
 Lowered<Value> add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
                                     const Lowering::Expansion& expansion) {
-  if (!is_depthwise_part(lowering, call)) {
+  if (!is_depthwise_part(lowering, call, expansion.weight.type)) {
     return NotFused{"the kernel of both convolutions does not compute the second one"};
   }
   auto steps = plain_steps(lowering);
@@ -83,6 +90,7 @@ Lowered<Value> add_expand_depthwise(Lowering& lowering, const ConvolutionCall& c
   }
   kernel.taps = dimensions(call.weight.layout)[2];
   kernel.stride = call.spatial.stride[0];
+  kernel.bfloat16 = call.type == DType::kBFloat16;
   kernel.expand_epilogue = expansion.epilogue;
   kernel.expand_has_bias = expansion.bias.has_value();
   kernel.depthwise_has_bias = call.bias.has_value();
@@ -91,16 +99,15 @@ Lowered<Value> add_expand_depthwise(Lowering& lowering, const ConvolutionCall& c
   const Layout layout = lowering.blocked(call.output, call.type);
   kernel.depthwise_epilogue = *std::move(steps);
 
-  const Value input =
-      lowering.in_layout(expansion.source, lowering.blocked(source, expansion.source.type));
+  const PanelWeights expand{kernel.channels, kernel.source_channels, kernel.bfloat16};
+  const PanelWeights filter{kernel.channels, kernel.taps * kernel.taps, false};
+  const auto in_panels = [&](const Value& weight, const PanelWeights& order) {
+    return ordered_weights(lowering, lowering.in_type(weight, DType::kFloat32), order.floats(),
+                           order);
+  };
   std::vector<Value> reads{
-      input,
-      ordered_weights(lowering, expansion.weight,
-                      static_cast<std::size_t>(kernel.channels * kernel.source_channels),
-                      PanelWeights{kernel.channels, kernel.source_channels}),
-      ordered_weights(lowering, call.weight,
-                      static_cast<std::size_t>(kernel.channels * kernel.taps * kernel.taps),
-                      PanelWeights{kernel.channels, kernel.taps * kernel.taps})};
+      lowering.in_layout(expansion.source, lowering.blocked(source, call.type)),
+      in_panels(expansion.weight, expand), in_panels(call.weight, filter)};
   if (expansion.bias) reads.push_back(*expansion.bias);
   if (call.bias) reads.push_back(*call.bias);
   const Value target = lowering.temporary(call.type, layout);

@@ -8,6 +8,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
+#include "kernels/expand_depthwise.hpp"
 #include "npu/device/isa_level.hpp"
 #include "npu/support/error.hpp"
 
@@ -79,6 +80,15 @@ bool multiplies_int8_exactly() {
 #endif
 }
 
+bool multiplies_bfloat16() {
+#if defined(__aarch64__)
+  return false;
+#else
+  return cpu_multiplies_bfloat16() &&
+         includes(dnnl::get_effective_cpu_isa(), dnnl::cpu_isa::avx512_core_bf16);
+#endif
+}
+
 std::size_t level() {
   static const std::size_t found = find_level();
   return found;
@@ -90,6 +100,7 @@ Machine detect_machine() {
   Machine machine;
   machine.isa = kLevels[level()].isa;
   machine.native_bfloat16 = machine.has_avx512();
+  machine.multiplies_bfloat16 = machine.has_avx512() && multiplies_bfloat16();
   machine.exact_int8 = multiplies_int8_exactly();
   return machine;
 }

@@ -11,6 +11,8 @@ namespace npu::onednn {
 struct Machine {
   VectorIsa isa = VectorIsa::kAny;  ///< of oneDNN's primitives and of our own kernels
   bool native_bfloat16 = false;     ///< oneDNN has bfloat16 primitives for this CPU
+  /// The CPU multiplies pairs of bfloat16 numbers: without, oneDNN's primitives emulate that.
+  bool multiplies_bfloat16 = false;
   /// Compute with bfloat16 where the sub-IR has float32.
   bool prefer_bfloat16 = false;
   /// Keep constant weights of our own products in float16 where the sub-IR has float32.

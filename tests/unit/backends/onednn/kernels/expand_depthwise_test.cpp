@@ -3,6 +3,7 @@
 
 #include "backends/onednn/kernels/kernel_fixture.hpp"
 #include "catch.hpp"
+#include "kernels/elements.hpp"
 
 namespace npu::onednn {
 
@@ -58,13 +59,79 @@ TEST_CASE("ExpandDepthwise computes both convolutions", "[onednn][kernels]") {
       kernel.threads = threads;
       std::vector<float> target(static_cast<std::size_t>(2 * kChannels * pixels));
       std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
-      kernel.run({blocks.data(), ordered_expand.data(), ordered_filter.data(), expand_bias.data(),
-                  filter_bias.data(), target.data(), scratch.data()});
+      kernel.run({bytes_of(blocks), ordered_expand.data(), ordered_filter.data(),
+                  expand_bias.data(), filter_bias.data(), bytes_of(target), scratch.data()});
       INFO(taps << " taps, stride " << stride << ", padding " << pad);
       CHECK(worst_error(from_blocks(target, 2, kChannels, pixels), expected) < 1e-5);
       if (first.empty()) first = target;
       CHECK(target == first);
     }
+  }
+}
+
+TEST_CASE("ExpandDepthwise of bfloat16 rounds factors and results, and nothing between",
+          "[onednn][kernels]") {
+  if (!cpu_multiplies_bfloat16()) return;
+  const std::int64_t taps = GENERATE(3, 5);
+  const std::int64_t stride = GENERATE(1, 2);
+  const EpilogueStep step = GENERATE(EpilogueStep{Kind::kRelu, 0.0F, 0.0F},  // in registers
+                                     EpilogueStep{Kind::kSwish, 1.0F, 0.0F});
+  constexpr std::int64_t kInputs = 20;
+  constexpr std::int64_t kChannels = 48;
+  const ExactConvolution expand{2, kInputs, kChannels, 1, {17, 11}, {1, 1}, {0, 0}, 1};
+  const ExactConvolution filter{2, 1, kChannels, kChannels, {17, 11}, {taps, taps}, {1, 1}, stride};
+  const auto rounded = [](std::vector<float> values) {
+    for (float& value : values) value = load(BFloat16{rounded_bits(value)});
+    return values;
+  };
+  const auto source = rounded(random_floats(2 * kInputs * 17 * 11, 1));
+  const auto expand_weight = random_floats(kChannels * kInputs, 2);
+  const auto filter_weight = random_floats(kChannels * taps * taps, 3);
+  const auto expand_bias = random_floats(kChannels, 4);
+  auto middle = expand.run(source, rounded(expand_weight), expand_bias);
+  for (double& value : middle) value = apply_exactly(step, value);
+  auto expected = filter.run(middle, filter_weight, {});
+  for (double& value : expected) value = apply_exactly(step, value);
+
+  ExpandDepthwise kernel;
+  kernel.batch = 2;
+  kernel.source_channels = kInputs;
+  kernel.channels = kChannels;
+  kernel.bfloat16 = true;
+  kernel.isa = VectorIsa::kAvx512;
+  for (int i = 0; i < 2; ++i) {
+    kernel.source_extent[i] = expand.extent[i];
+    kernel.target_extent[i] = filter.target(i);
+    kernel.pad[i] = 1;
+  }
+  kernel.taps = taps;
+  kernel.stride = stride;
+  kernel.expand_has_bias = true;
+  kernel.expand_epilogue = kernel.depthwise_epilogue = {step};
+  const PanelWeights pairs{kChannels, kInputs, true};
+  std::vector<float> ordered_expand(pairs.floats());
+  std::vector<float> ordered_filter(filter_weight.size());
+  pairs.run({expand_weight.data(), ordered_expand.data()});
+  PanelWeights{kChannels, taps * taps}.run({filter_weight.data(), ordered_filter.data()});
+  std::vector<std::uint16_t> blocks;
+  for (const float value : in_blocks(source, 2, kInputs, 17 * 11)) {
+    blocks.push_back(rounded_bits(value));
+  }
+  const std::int64_t pixels = filter.target(0) * filter.target(1);
+  std::vector<std::uint16_t> first;
+  for (const int threads : {1, 3}) {
+    kernel.threads = threads;
+    std::vector<std::uint16_t> target(static_cast<std::size_t>(2 * kChannels * pixels));
+    std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
+    kernel.run({bytes_of(blocks), ordered_expand.data(), ordered_filter.data(), expand_bias.data(),
+                nullptr, bytes_of(target), scratch.data()});
+    std::vector<float> results;
+    for (const std::uint16_t bits : target) results.push_back(load(BFloat16{bits}));
+    INFO(taps << " taps, stride " << stride);
+    // Half a unit of the last of 8 bits, and the error of sums.
+    CHECK(worst_error(from_blocks(results, 2, kChannels, pixels), expected) < 0x1p-8 + 1e-5);
+    if (first.empty()) first = target;
+    CHECK(target == first);
   }
 }
 

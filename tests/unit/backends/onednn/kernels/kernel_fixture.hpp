@@ -91,6 +91,15 @@ inline double apply_exactly(const EpilogueStep& step, double x) {
   }
 }
 
+template <typename T>
+const std::byte* bytes_of(const std::vector<T>& values) {
+  return static_cast<const std::byte*>(static_cast<const void*>(values.data()));
+}
+template <typename T>
+std::byte* bytes_of(std::vector<T>& values) {
+  return static_cast<std::byte*>(static_cast<void*>(values.data()));
+}
+
 /// The largest difference, relative to the largest magnitude that is expected.
 inline double worst_error(const std::vector<float>& actual, const std::vector<double>& expected) {
   if (actual.size() != expected.size()) return std::numeric_limits<double>::infinity();
