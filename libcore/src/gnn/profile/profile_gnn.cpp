@@ -18,7 +18,6 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <numeric>
 #include <set>
 
 #include "gnn/profile/block_point.hpp"
@@ -553,18 +552,6 @@ class Profiler {
       if (is_narrow) rows = to_bfloat16(rows, options_.threads);
     }
     return rows;
-  }
-
-  // What becomes of the results of a part: rows of the whole, written for the first time.
-  static void store_outputs(const std::map<std::string, Tensor>& outputs,
-                            const SubgraphView& part) {
-    std::vector<std::int32_t> rows(index_of(part.owned));
-    std::iota(rows.begin(), rows.end(), 0);
-    for (const auto& [name, value] : outputs) {
-      if (value.shape().empty() || value.shape()[0] < part.owned) continue;
-      Tensor target(value.dtype(), value.shape());
-      scatter_rows(value, rows.data(), part.owned, target);
-    }
   }
 
   const ProfileOptions& options_;

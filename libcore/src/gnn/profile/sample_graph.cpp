@@ -3,8 +3,10 @@
 #include "gnn/profile/sample_graph.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "gnn/run/tensor_rows.hpp"
 #include "npu/support/ids.hpp"
 #include "support/mixed.hpp"
 
@@ -71,6 +73,16 @@ Tensor filled(DType dtype, Shape shape, std::uint64_t seed) {
     }
   }
   return tensor;
+}
+
+void store_outputs(const std::map<std::string, Tensor>& outputs, const SubgraphView& part) {
+  std::vector<std::int32_t> rows(index_of(part.owned));
+  std::iota(rows.begin(), rows.end(), 0);
+  for (const auto& [name, value] : outputs) {
+    if (value.shape().empty() || value.shape()[0] < part.owned) continue;
+    Tensor target(value.dtype(), value.shape());
+    scatter_rows(value, rows.data(), part.owned, target);
+  }
 }
 
 }  // namespace npu::gnn

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "gnn/run/gnn_block.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -18,5 +20,8 @@ SubgraphView part_of_larger_graph(const SubgraphView& graph, std::int64_t all, s
 
 /// Numbers between -1 and 1 that depend on the seed alone; zeros of other types than float32.
 Tensor filled(DType dtype, Shape shape, std::uint64_t seed);
+
+/// What becomes of the results of a part: its rows of the whole, written for the first time.
+void store_outputs(const std::map<std::string, Tensor>& outputs, const SubgraphView& part);
 
 }  // namespace npu::gnn
