@@ -199,7 +199,8 @@ place() {
       mapfile -t options < <(turns npu,gpu,cpu "$scratch/npu.json" "$scratch/gpu.json" "$scratch/gpu.json")
       npu-tag -q --target trio "${options[@]}" "$model" | npu-fuse -q | npu-partition -q
       ;;
-    mincut) npu-tag -q --target trio "$model" | npu-fuse -q | npu-partition -q -s mincut ;;
+    # The groups of the first npu-fuse are those of the npu.
+    mincut) npu-tag -q --target trio "$model" | npu-fuse -q | npu-partition -q -s mincut | npu-fuse -q | npu-partition -q ;;
   esac
 }
 

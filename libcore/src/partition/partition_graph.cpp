@@ -12,6 +12,7 @@
 #include "partition/limits/limits.hpp"
 #include "partition/limits/min_nodes.hpp"
 #include "partition/report/explain.hpp"
+#include "partition/report/moved_groups.hpp"
 #include "partition/report/partition_json.hpp"
 
 namespace npu {
@@ -136,6 +137,9 @@ PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
   const Json metrics = partition_metrics_json(result);
   write_partition_plan(graph, result.plan, metrics, partition_details_json(graph, result));
   log_plan(result, metrics, timer);
+  if (std::string note = moved_groups_note(graph, result.target); !note.empty()) {
+    diagnostics.note({.file = graph.file}, std::move(note));
+  }
   return result;
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "npu/ir/graph.hpp"
+#include "npu/target/target.hpp"
+
+namespace npu {
+
+/// Says how many groups of several nodes are on a device whose list of patterns lacks theirs, so
+/// that they were made for another one, and what to do about it; empty if there are none. Patterns
+/// that are not built in, and devices without a list, are passed over.
+std::string moved_groups_note(const Graph& graph, const Target& target);
+
+}  // namespace npu
