@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of products in tiles; the ops behind the product are applied where a sum is complete. On a
 // CPU a work group is one item, whose tile its vectors compute; elsewhere see tiled_product.cpp.
-// 2 * batch * m * n * k operations; each operand is read n / tile or m / tile times.
+// Sums of many summands are sums of blocks: the rounding error of one running sum grows with their
+// number. 2 * batch * m * n * k operations; each operand is read n / tile or m / tile times.
 #include "product_kernel.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "group_kernel.hpp"
@@ -36,6 +38,11 @@ class ProductWriter {
     tile("right", tile_.n);
     emitter_.line(type_ + " acc[" + text_of(tile_.m) + "][" + text_of(tile_.n) + "];");
     loop_over_sums([&] { emitter_.line("acc[i][j] = 0;"); });
+    const bool has_blocks = spec_.k > kBlockSummands;
+    if (has_blocks) {
+      emitter_.line(type_ + " blocks[" + text_of(tile_.m) + "][" + text_of(tile_.n) + "];");
+      loop_over_sums([&] { emitter_.line("blocks[i][j] = 0;"); });
+    }
     emitter_.open("for (" + index + " k0 = 0; k0 < " + text_of(spec_.k) +
                   "; k0 += " + text_of(tile_.k) + ")");
     load_tile("left", tile_.m, row_count_, "m0", !spec_.left_is_transposed, true);
@@ -46,7 +53,9 @@ class ProductWriter {
       emitter_.line("acc[i][j] += " + widened + "left[kk][i] * " + widened + "right[kk][j];");
     });
     emitter_.close();
+    if (has_blocks) add_block();
     emitter_.close();
+    if (has_blocks) loop_over_sums([&] { emitter_.line("acc[i][j] += blocks[i][j];"); });
   }
 
   /// Calls `store` with each place of the result and its sum.
@@ -76,6 +85,17 @@ class ProductWriter {
   }
 
  private:
+  /// Behind the last tile of a block its sums start anew.
+  void add_block() {
+    const std::int64_t span = std::max<std::int64_t>(1, kBlockSummands / tile_.k) * tile_.k;
+    emitter_.open("if ((k0 + " + text_of(tile_.k) + ") % " + text_of(span) + " == 0)");
+    loop_over_sums([&] {
+      emitter_.line("blocks[i][j] += acc[i][j];");
+      emitter_.line("acc[i][j] = 0;");
+    });
+    emitter_.close();
+  }
+
   void tile(const std::string& name, std::int64_t width) {
     const std::string type = has_half_tiles_ ? "half" : type_;
     emitter_.line(type + " " + name + "[" + text_of(tile_.k) + "][" + text_of(width) + "];");

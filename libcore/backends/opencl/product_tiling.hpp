@@ -27,6 +27,9 @@ std::int64_t vector_width(DType dtype, std::int64_t count);
 /// Elements behind each row of a tile, so that items that store columns meet other banks.
 inline constexpr std::int64_t kTilePadding = 4;
 
+/// Of a block of summands, where sums are sums of blocks.
+inline constexpr std::int64_t kBlockSummands = 512;
+
 /// Sizes that may be measured; those of the rule come first.
 Tunable tunable_of(const Machine& machine, const ProductSpec& spec);
 /// The measured sizes, else those of the rule. Throws Error if measured ones are none of the

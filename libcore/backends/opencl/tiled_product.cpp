@@ -4,14 +4,19 @@
 // While it computes on one tile, the elements of the next are on their way into its registers. What
 // a summand's place is made of (channel and tap of a convolution) stands in a small table, which
 // the items fill for the next tile. Slices of a group go over other summands of the same tile of
-// the result; their sums are added by halves, in an order that is always the same. 2 * batch * m *
-// n * k operations; each operand is read n / tile or m / tile times.
+// the result; their sums are added by halves, in an order that is always the same. Sums of very
+// many summands are sums of blocks: the rounding error of one running sum grows with their number.
+// 2 * batch * m * n * k operations; each operand is read n / tile or m / tile times.
 #include "tiled_product.hpp"
 
 #include <algorithm>
 
 namespace npu::opencl {
 namespace {
+
+/// More summands than this are added up in blocks. Most networks on images have up to 4608: there a
+/// second set of registers would cost more than the error is worth.
+constexpr std::int64_t kMostSummands = 8192;
 
 /// One of the two operands of a tile.
 struct Side {
@@ -79,6 +84,8 @@ class TiledProductWriter {
     declare_loaded(right_);
     const std::int64_t span = tile_.k * tile_.slices;
     steps_ = (spec_.k + span - 1) / span;
+    const bool has_blocks = steps_ * tile_.k > kMostSummands;
+    if (has_blocks) declare_block_sums();
     if (!summand_parts_.empty()) {
       note_summands("0");
       emitter_.line("barrier(CLK_LOCAL_MEM_FENCE);");
@@ -91,6 +98,7 @@ class TiledProductWriter {
     emitter_.close();
     emitter_.open("if (step > 0)");
     multiply();
+    if (has_blocks) add_block();
     emitter_.close();
     emitter_.line("barrier(CLK_LOCAL_MEM_FENCE);");
     emitter_.open("if (step < " + text_of(steps_) + ")");
@@ -100,6 +108,7 @@ class TiledProductWriter {
     emitter_.close();
     emitter_.line("barrier(CLK_LOCAL_MEM_FENCE);");
     emitter_.close();
+    if (has_blocks) loop_over_sums([&] { emitter_.line("acc[i][j] += blocks[i][j];"); });
     if (tile_.slices > 1) add_slices();
   }
 
@@ -307,6 +316,23 @@ class TiledProductWriter {
       read_values(right_);
       loop_over_sums([&] { emitter_.line("acc[i][j] += of_left[i] * of_right[j];"); });
     });
+  }
+
+  void declare_block_sums() {
+    emitter_.line(type_ + " blocks[" + text_of(tile_.rows()) + "][" + text_of(tile_.columns()) +
+                  "];");
+    loop_over_sums([&] { emitter_.line("blocks[i][j] = 0;"); });
+  }
+
+  /// Behind the last step of a block its sums start anew.
+  void add_block() {
+    const std::int64_t steps = std::max<std::int64_t>(1, kBlockSummands / tile_.k);
+    emitter_.open("if (step % " + text_of(steps) + " == 0)");
+    loop_over_sums([&] {
+      emitter_.line("blocks[i][j] += acc[i][j];");
+      emitter_.line("acc[i][j] = 0;");
+    });
+    emitter_.close();
   }
 
   /// The upper half of the slices leaves its sums in local memory, the lower half adds them.

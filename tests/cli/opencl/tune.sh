@@ -10,7 +10,7 @@ compile() {
 }
 compile
 # The key has the kernel's sizes; which sizes are the fastest, the machine says.
-tr -d ' \n' <tuning.json | grep -o '"productfloat32b1m3n8k24nt":\[[0-9,]*\]' | sed 's/\[[0-9]*\(,[0-9]*\)\{4\}\]/SIZES/'
+tr -d ' \n' <tuning.json | grep -o '"productfloat32b1m3n8k1200nt":\[[0-9,]*\]' | sed 's/\[[0-9]*\(,[0-9]*\)\{4\}\]/SIZES/'
 # The measurements with other sizes of that product.
 with_sizes() {
   tr -d '\n' <first.json | sed 's/\[\( *[0-9]*,\)\{4\} *[0-9]* *\]/['"$1"']/'
