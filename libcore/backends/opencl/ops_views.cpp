@@ -112,6 +112,8 @@ std::optional<Index> view_forward(const Model& model, NodeId id, const Index& in
     if (elements_of(from) != elements_of(to)) return std::nullopt;
     return reshaped_index(index, from, to);
   }
+  // A part of the whole size is the whole: steps are not negative.
+  if (row->element == part_element && node.outputs.size() == 1 && from == to) return index;
   if (row->element == permute_element) {
     const std::vector<std::size_t> order = permutation_of(model, model.bound(id));
     if (order.size() != index.size()) return std::nullopt;

@@ -232,25 +232,6 @@ TEST_CASE("tiles of a product follow its extents and the units of the device") {
   CHECK(tiling(64, 64, 16, 132).size() == 5);  // one step: nothing to share
 }
 
-TEST_CASE("sums of many summands are sums of blocks") {
-  const auto has_blocks = [](bool is_cpu, std::int64_t summands) {
-    Machine machine;
-    machine.is_cpu = is_cpu;
-    machine.compute_units = 4;
-    machine.max_group = 1024;
-    machine.local_bytes = 49152;
-    const Graph graph = one_node("aten.linear.default", {{{512, summands}}, {{512, summands}}},
-                                 {512, 512}, Json::object());
-    const std::string source = lower_graph(graph, machine, [](std::size_t, std::size_t) {}).source;
-    return source.find("blocks[i][j] += acc[i][j]") != std::string::npos &&
-           source.find("acc[i][j] += blocks[i][j]") != std::string::npos;
-  };
-  CHECK_FALSE(has_blocks(true, 512));
-  CHECK(has_blocks(true, 513));
-  CHECK_FALSE(has_blocks(false, 4608));
-  CHECK(has_blocks(false, 18432));
-}
-
 TEST_CASE("rows are measured by their ops and their type") {
   Machine machine;
   const auto lower = [&](const std::string& op, const std::string& dtype) {
