@@ -238,7 +238,7 @@ constexpr std::array<Expand, kPixels> kExpand[2][2]{
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c")))
 
 /// sum + the products of 16 pairs of bfloat16 numbers.
-NPU_TARGET_BFLOAT16 [[gnu::always_inline]] inline V add_pairs(V sum, IntegersOf<V>::Type left,
+[[gnu::always_inline]] NPU_TARGET_BFLOAT16 inline V add_pairs(V sum, IntegersOf<V>::Type left,
                                                               V right) {
   __m512bh factors[2];
   std::memcpy(&factors[0], &left, sizeof left);
