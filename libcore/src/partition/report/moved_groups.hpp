@@ -8,9 +8,9 @@
 
 namespace npu {
 
-/// Says how many groups of several nodes are on a device whose list of patterns lacks theirs, so
-/// that they were made for another one, and what to do about it; empty if there are none. Patterns
-/// that are not built in, and devices without a list, are passed over.
+/// Says how many groups of several nodes are on another device than npu.fusion says they were made
+/// for, whose list of patterns lacks theirs, and what to do about it; empty if there are none.
+/// Patterns that are not built in, and devices without a list, are passed over.
 std::string moved_groups_note(const Graph& graph, const Target& target);
 
 }  // namespace npu
