@@ -45,7 +45,7 @@ Graph fused_graph(const std::vector<Json>& inputs, const std::vector<Json>& node
   return graph;
 }
 
-LoweredGraph lowered(const Graph& graph, bool is_cpu) {
+LoweredGraph lowered_for(const Graph& graph, bool is_cpu) {
   Machine machine;
   machine.is_cpu = is_cpu;
   machine.compute_units = 4;
@@ -61,8 +61,9 @@ TEST_CASE("sums of many summands are sums of blocks") {
     const Json x = tensor("x", {512, summands});
     const Json w = tensor("w", {512, summands});
     const std::string source =
-        lowered(fused_graph({x, w}, {node("aten.linear.default", {x, w}, tensor("y", {512, 512}))}),
-                is_cpu)
+        lowered_for(
+            fused_graph({x, w}, {node("aten.linear.default", {x, w}, tensor("y", {512, 512}))}),
+            is_cpu)
             .source;
     return source.find("blocks[i][j] += acc[i][j]") != std::string::npos &&
            source.find("acc[i][j] += blocks[i][j]") != std::string::npos;
@@ -93,7 +94,7 @@ TEST_CASE("a sum is followed through views to the addition behind them") {
          node("aten.reshape.default", {turned}, image, {{"shape", Json::array({1, 6, 6, 16})}}),
          node("aten.slice.Tensor", {image}, part, {{"dim", 2}, {"start", 0}, {"end", end}}),
          node("aten.add.Tensor", {z, part}, tensor("sum", {1, 6, end, 16}))});
-    return lowered(graph, true).plan.launches.size();
+    return lowered_for(graph, true).plan.launches.size();
   };
   CHECK(kernels(6) == 1);
   CHECK(kernels(4) == 2);  // what is left out has nowhere to go
