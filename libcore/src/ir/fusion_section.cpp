@@ -48,18 +48,19 @@ void FusionSection::store(Graph& graph, FusionSection&& section) {
 
 Json FusionSection::group_json(FusionEntry&& entry) { return entry_json(std::move(entry)); }
 
-std::unordered_map<std::int64_t, std::string_view> patterns_by_group(const Graph& graph) {
-  std::unordered_map<std::int64_t, std::string_view> patterns;
+std::unordered_map<std::int64_t, std::string_view> texts_by_group(const Graph& graph,
+                                                                  std::string_view field) {
+  std::unordered_map<std::int64_t, std::string_view> texts;
   const Json* fusion = graph.npu_member("fusion");
   const Json* groups = fusion == nullptr ? nullptr : member_list(*fusion, "groups");
-  if (groups == nullptr) return patterns;
-  patterns.reserve(groups->size());
+  if (groups == nullptr) return texts;
+  texts.reserve(groups->size());
   for (const Json& group : *groups) {
     const auto id = member_integer(group, "id");
-    const std::string* pattern = member_text(group, "pattern");
-    if (id && pattern != nullptr) patterns.emplace(*id, *pattern);
+    const std::string* text = member_text(group, field);
+    if (id && text != nullptr) texts.emplace(*id, *text);
   }
-  return patterns;
+  return texts;
 }
 
 }  // namespace npu

@@ -43,8 +43,9 @@ struct FusionSection {
   static Json group_json(FusionEntry&& entry);
 };
 
-/// What `npu.fusion` calls the pattern of each group, by id. Refers to the graph's document.
-/// O(groups).
-std::unordered_map<std::int64_t, std::string_view> patterns_by_group(const Graph& graph);
+/// What `npu.fusion` says of each group in a field of text, such as its pattern, by id. Refers to
+/// the graph's document. O(groups).
+std::unordered_map<std::int64_t, std::string_view> texts_by_group(const Graph& graph,
+                                                                  std::string_view field);
 
 }  // namespace npu

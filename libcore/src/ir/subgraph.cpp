@@ -132,7 +132,7 @@ std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
     for (const TensorId id : *list) array.push_back(tensor_json(graph.tensor(id)));
     document[key] = std::move(array);
   }
-  const auto patterns = patterns_by_group(graph);
+  const auto patterns = texts_by_group(graph, "pattern");
   Json array = Json::array();
   for (const NodeId id : nodes) {
     array.push_back(node_json(graph, graph.node(id), outside));

@@ -101,7 +101,7 @@ TEST_CASE("fusion section: a document without a list of groups stays as it is") 
     Graph graph = with_section(text);
     const std::string before = graph.document().dump();
     CHECK_FALSE(FusionSection::take(graph));
-    CHECK(patterns_by_group(graph).empty());
+    CHECK(texts_by_group(graph, "pattern").empty());
     CHECK(graph.document().dump() == before);
   }
   Graph none = GraphBuilder("none").input("x").output("x").build();
@@ -111,7 +111,7 @@ TEST_CASE("fusion section: a document without a list of groups stays as it is") 
 TEST_CASE("fusion section: patterns by the id that groups state") {
   const Graph graph = with_section(
       R"({"groups":[{"id":3,"pattern":"chain"},{"id":1},{"pattern":"x"},{"id":3,"pattern":"y"}]})");
-  const auto patterns = patterns_by_group(graph);
+  const auto patterns = texts_by_group(graph, "pattern");
   REQUIRE(patterns.size() == 1);
   CHECK(patterns.at(3) == "chain");
 }

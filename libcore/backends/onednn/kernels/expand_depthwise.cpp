@@ -138,6 +138,16 @@ std::optional<Clip> clip_of(const std::vector<EpilogueStep>& steps) {
   return Clip{steps[0].alpha, steps[0].beta};
 }
 
+template <int kCount, int kVectors>
+[[gnu::always_inline]] inline void start_sums(V (&sums)[kCount][kVectors], const float* bias) {
+#pragma GCC unroll 2
+  for (int j = 0; j < kVectors; ++j) {
+    const V start = bias == nullptr ? V{} : load_vector<V>(bias + j * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) sums[i][j] = start;
+  }
+}
+
 template <bool kAvx512, bool kClips, int kCount, int kVectors>
 [[gnu::always_inline]] inline void store_sums(V (&sums)[kCount][kVectors], Clip clip, float* to) {
 #pragma GCC unroll 16
@@ -157,12 +167,7 @@ template <bool kAvx512, bool kClips, int kCount, int kVectors>
                                                  std::int64_t channels, const float* weight,
                                                  const float* bias, Clip clip, float* to) {
   V sums[kCount][kVectors];
-#pragma GCC unroll 2
-  for (int j = 0; j < kVectors; ++j) {
-    const V start = bias == nullptr ? V{} : load_vector<V>(bias + j * kLanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < kCount; ++i) sums[i][j] = start;
-  }
+  start_sums(sums, bias);
   for (std::int64_t begin = 0; begin < channels; begin += kLanes, from += plane) {
     const std::int64_t count = std::min(kLanes, channels - begin);
     for (std::int64_t k = 0; k < count; ++k, weight += kVectors * kLanes) {
@@ -252,12 +257,7 @@ NPU_TARGET_BFLOAT16 void expand_pairs(const std::uint16_t* from, std::int64_t pl
                                       std::int64_t channels, const float* weight, const float* bias,
                                       Clip clip, float* to) {
   V sums[kCount][kVectors];
-#pragma GCC unroll 2
-  for (int j = 0; j < kVectors; ++j) {
-    const V start = bias == nullptr ? V{} : load_vector<V>(bias + j * kLanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < kCount; ++i) sums[i][j] = start;
-  }
+  start_sums(sums, bias);
   for (std::int64_t begin = 0; begin < channels; begin += kLanes, from += plane) {
     const std::int64_t count = std::min(kLanes, channels - begin);
     for (std::int64_t k = 0; k < count; k += 2, weight += kVectors * kLanes) {
@@ -422,14 +422,6 @@ NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<false>(task); }
 NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<true>(task); }
 
 }  // namespace
-
-bool cpu_multiplies_bfloat16() {
-#if NPU_HAS_X86
-  return cpu_vector_isa() == VectorIsa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0;
-#else
-  return false;
-#endif
-}
 
 std::size_t ExpandDepthwise::scratch_bytes() const {
   return static_cast<std::size_t>(scratch_floats(*this) * threads) * sizeof(float);

@@ -55,9 +55,6 @@ struct ExpandDepthwise {
   void run(const Operands& operands) const;
 };
 
-/// Whether the CPU has AVX-512's products of pairs of bfloat16 numbers.
-bool cpu_multiplies_bfloat16();
-
 /// Weights [channels, inner] in panels of 32 channels, as ExpandDepthwise reads them.
 struct PanelWeights {
   static constexpr std::string_view kName = "panel-weights";

@@ -91,6 +91,15 @@ inline VectorIsa cpu_vector_isa() {
 #endif
 }
 
+/// Whether it has AVX-512's products of pairs of bfloat16 numbers.
+inline bool cpu_multiplies_bfloat16() {
+#if NPU_HAS_X86
+  return cpu_vector_isa() == VectorIsa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
+
 /// The one of three functions, compiled from one source, that is for an instruction set.
 template <typename Function>
 Function* for_isa(VectorIsa isa, Function* anywhere, Function* avx2, Function* avx512) {

@@ -8,7 +8,6 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
-#include "kernels/expand_depthwise.hpp"
 #include "npu/device/isa_level.hpp"
 #include "npu/support/error.hpp"
 

@@ -7,52 +7,59 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "ir/fusion_section.hpp"
 #include "npu/passes/fuse.hpp"
-#include "npu/passes/fusion_groups.hpp"
-#include "npu/support/ids.hpp"
-#include "npu/support/json.hpp"
 #include "npu/support/text.hpp"
-#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
 
-/// The device that each group was made for, by its id.
-std::map<std::int64_t, std::string> devices_of_groups(const Graph& graph) {
-  std::map<std::int64_t, std::string> devices;
-  const Json* fusion = graph.npu_member("fusion");
-  const Json* groups = fusion == nullptr ? nullptr : find_member(*fusion, "groups");
-  if (groups == nullptr || !groups->is_array()) return devices;
-  for (const Json& group : *groups) {
-    const auto id = member_integer(group, "id");
-    const Json* device = find_member(group, "device");
-    if (id && device != nullptr && device->is_string()) devices[*id] = device->get<std::string>();
+struct MovedGroup {
+  const Device* device = nullptr;  // where it is
+  std::size_t nodes = 0;
+};
+
+/// The groups on another device than they were made for, if that has a list of patterns, by id.
+std::map<std::int64_t, MovedGroup> moved_groups(const Graph& graph, const Target& target) {
+  std::map<std::int64_t, MovedGroup> moved;
+  const auto has_list = [](const Device& device) { return device.fusion.has_value(); };
+  if (std::none_of(target.devices.begin(), target.devices.end(), has_list)) return moved;
+  const auto made_for = texts_by_group(graph, "device");
+  for (const Node& node : graph.nodes()) {
+    if (!node.fusion_group || !node.device) continue;
+    const auto made = made_for.find(*node.fusion_group);
+    if (made == made_for.end() || made->second == *node.device) continue;
+    const Device* device = target.find_device(*node.device);
+    if (device == nullptr || !has_list(*device)) continue;
+    MovedGroup& group = moved[*node.fusion_group];
+    group.device = device;
+    ++group.nodes;
   }
-  return devices;
+  return moved;
 }
 
 }  // namespace
 
 std::string moved_groups_note(const Graph& graph, const Target& target) {
+  const std::map<std::int64_t, MovedGroup> moved = moved_groups(graph, target);
+  if (moved.empty()) return {};
   std::set<std::string_view> built_in;
   for (const FusionPattern& pattern : fusion_patterns()) built_in.insert(pattern.name);
-  std::vector<NodeId> all;
-  for (const NodeId id : ids_of<NodeId>(graph.nodes())) all.push_back(id);
-  const std::map<std::int64_t, std::string> made_for = devices_of_groups(graph);
-  std::map<std::string, std::set<std::string>> missing;  // patterns by device
+  const auto pattern_of = texts_by_group(graph, "pattern");
+  std::map<std::string, std::set<std::string_view>> missing;  // patterns by device
   std::size_t count = 0;
-  for (const GivenGroup& group : given_groups(graph, all)) {
-    if (group.nodes.size() < 2 || !built_in.contains(group.pattern)) continue;
-    const auto& name = graph.node(group.nodes.front()).device;
-    const auto made = group.id ? made_for.find(*group.id) : made_for.end();
-    if (!name || made == made_for.end() || made->second == *name) continue;
-    const Device* device = target.find_device(*name);
-    if (device == nullptr || !device->fusion) continue;
-    const std::vector<std::string>& patterns = *device->fusion;
-    if (std::find(patterns.begin(), patterns.end(), group.pattern) != patterns.end()) continue;
-    missing[*name].insert(group.pattern);
+  for (const auto& [id, group] : moved) {
+    const auto pattern = pattern_of.find(id);
+    if (group.nodes < 2 || pattern == pattern_of.end() || !built_in.contains(pattern->second)) {
+      continue;
+    }
+    const std::vector<std::string>& known = *group.device->fusion;
+    if (std::find(known.begin(), known.end(), pattern->second) != known.end()) continue;
+    missing[group.device->name].insert(pattern->second);
     ++count;
   }
   if (count == 0) return {};
@@ -61,8 +68,8 @@ std::string moved_groups_note(const Graph& graph, const Target& target) {
                                  : " groups are on other devices than they were made for (");
   bool is_first = true;
   for (const auto& [device, patterns] : missing) {
-    for (const std::string& pattern : patterns) {
-      text += (is_first ? "" : ", ") + pattern + " on " + printable_text(device);
+    for (const std::string_view pattern : patterns) {
+      text += (is_first ? "" : ", ") + std::string(pattern) + " on " + printable_text(device);
       is_first = false;
     }
   }

@@ -15,7 +15,7 @@
 namespace npu {
 
 std::vector<GivenGroup> given_groups(const Graph& graph, std::span<const NodeId> nodes) {
-  const auto named = patterns_by_group(graph);
+  const auto named = texts_by_group(graph, "pattern");
   std::vector<GivenGroup> groups;
   std::unordered_map<std::int64_t, std::size_t> index;
   for (const NodeId id : nodes) {

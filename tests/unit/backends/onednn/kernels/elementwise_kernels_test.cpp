@@ -14,14 +14,6 @@ namespace {
 
 using namespace test;
 
-template <typename T>
-const std::byte* bytes(const std::vector<T>& values) {
-  return static_cast<const std::byte*>(static_cast<const void*>(values.data()));
-}
-template <typename T>
-std::byte* bytes(std::vector<T>& values) {
-  return static_cast<std::byte*>(static_cast<void*>(values.data()));
-}
 double at(const std::vector<float>& values, std::int64_t i) {
   return static_cast<double>(values[static_cast<std::size_t>(i)]);
 }

@@ -59,8 +59,8 @@ TEST_CASE("ExpandDepthwise computes both convolutions", "[onednn][kernels]") {
       kernel.threads = threads;
       std::vector<float> target(static_cast<std::size_t>(2 * kChannels * pixels));
       std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
-      kernel.run({bytes_of(blocks), ordered_expand.data(), ordered_filter.data(),
-                  expand_bias.data(), filter_bias.data(), bytes_of(target), scratch.data()});
+      kernel.run({bytes(blocks), ordered_expand.data(), ordered_filter.data(), expand_bias.data(),
+                  filter_bias.data(), bytes(target), scratch.data()});
       INFO(taps << " taps, stride " << stride << ", padding " << pad);
       CHECK(worst_error(from_blocks(target, 2, kChannels, pixels), expected) < 1e-5);
       if (first.empty()) first = target;
@@ -123,8 +123,8 @@ TEST_CASE("ExpandDepthwise of bfloat16 rounds factors and results, and nothing b
     kernel.threads = threads;
     std::vector<std::uint16_t> target(static_cast<std::size_t>(2 * kChannels * pixels));
     std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
-    kernel.run({bytes_of(blocks), ordered_expand.data(), ordered_filter.data(), expand_bias.data(),
-                nullptr, bytes_of(target), scratch.data()});
+    kernel.run({bytes(blocks), ordered_expand.data(), ordered_filter.data(), expand_bias.data(),
+                nullptr, bytes(target), scratch.data()});
     std::vector<float> results;
     for (const std::uint16_t bits : target) results.push_back(load(BFloat16{bits}));
     INFO(taps << " taps, stride " << stride);

@@ -92,11 +92,11 @@ inline double apply_exactly(const EpilogueStep& step, double x) {
 }
 
 template <typename T>
-const std::byte* bytes_of(const std::vector<T>& values) {
+const std::byte* bytes(const std::vector<T>& values) {
   return static_cast<const std::byte*>(static_cast<const void*>(values.data()));
 }
 template <typename T>
-std::byte* bytes_of(std::vector<T>& values) {
+std::byte* bytes(std::vector<T>& values) {
   return static_cast<std::byte*>(static_cast<void*>(values.data()));
 }
 

@@ -19,14 +19,6 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 inline constexpr double kMost = std::numeric_limits<float>::max();
 
-template <typename T>
-const std::byte* bytes(const std::vector<T>& values) {
-  return static_cast<const std::byte*>(static_cast<const void*>(values.data()));
-}
-template <typename T>
-std::byte* bytes(std::vector<T>& values) {
-  return static_cast<std::byte*>(static_cast<void*>(values.data()));
-}
 inline double at(const std::vector<float>& values, std::int64_t i) {
   return static_cast<double>(values[static_cast<std::size_t>(i)]);
 }

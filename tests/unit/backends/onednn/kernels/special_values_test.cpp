@@ -233,8 +233,8 @@ TEST_CASE("ExpandDepthwise keeps pixels apart", "[onednn][kernels][special]") {
       std::vector<float> target(expected.size());
       std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
       const auto blocks = in_blocks(data.values, 1, 16, 63);
-      kernel.run({bytes_of(blocks), ordered_expand.data(), ordered_filter.data(), nullptr, nullptr,
-                  bytes_of(target), scratch.data()});
+      kernel.run({bytes(blocks), ordered_expand.data(), ordered_filter.data(), nullptr, nullptr,
+                  bytes(target), scratch.data()});
       INFO(data.name);
       CHECK(first_fault(from_blocks(target, 1, kChannels, 63), expected, terms) == "");
     }
