@@ -11,7 +11,7 @@ namespace npu::gnn {
 inline constexpr std::size_t kRunsForSpread = 3;
 
 struct BlockTiming {
-  double ms = 0;                ///< median
+  double ms = 0;                ///< median; of disturbed runs the least
   std::vector<double> samples;  ///< of all timed runs, in order
   bool disturbed = false;       ///< by other work on the machine
   std::int32_t runnable = 0;    ///< most threads that wanted a core
