@@ -29,10 +29,10 @@ for name in few many; do
     npu-compile -q --no-cache --precision $precision --random-weights 0 $name.part.json -o $name.$precision.npub || exit
   done
   npu-compile --no-cache --precision f16 --random-weights 0 --report -v $name.part.json -o x.npub \
-    --assert 'worst_relative_error<=0.001' --assert 'worst_relative_error>0' 2>report
+    --assert 'worst_relative_error<=0.005' --assert 'worst_relative_error>0' 2>report
   echo "exit $?"
   sed -n 's/^precision *//p; s/^\(worst relative error\).*/\1/p' report
-  grep -q -E ' (gemv|packed-gemm) ' report && echo "by a kernel of the backend's own"
+  grep -q -E ' (gemv|packed-gemm|float16-gemm) ' report && echo "by a kernel of the backend's own"
   [ $(($(stat -c %s $name.f16.npub) * 10)) -lt $(($(stat -c %s $name.f32.npub) * 6)) ] && echo "half the bytes"
   npu-run -q $name.f32.npub --random-inputs 1 --outputs $name.expected.safetensors >/dev/null
   npu-run $name.f16.npub --random-inputs 1 --expect $name.expected.safetensors --rtol 1e-3 --atol 1e-2 >report

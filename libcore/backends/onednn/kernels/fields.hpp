@@ -135,6 +135,12 @@ inline constexpr auto kFields<PackedGemm> = std::make_tuple(
     NPU_FIELD(PackedGemm, has_bias), NPU_FIELD(PackedGemm, epilogue), NPU_FIELD(PackedGemm, isa));
 
 template <>
+inline constexpr auto kFields<HalfGemm> = std::make_tuple(
+    NPU_FIELD(HalfGemm, images), NPU_FIELD(HalfGemm, rows), NPU_FIELD(HalfGemm, inner),
+    NPU_FIELD(HalfGemm, columns), NPU_FIELD(HalfGemm, source), NPU_FIELD(HalfGemm, target),
+    NPU_FIELD(HalfGemm, has_bias), NPU_FIELD(HalfGemm, epilogue), NPU_FIELD(HalfGemm, isa));
+
+template <>
 inline constexpr auto kFields<Gemv> =
     std::make_tuple(NPU_FIELD(Gemv, rows), NPU_FIELD(Gemv, inner), NPU_FIELD(Gemv, columns),
                     NPU_FIELD(Gemv, source_row), NPU_FIELD(Gemv, float16_weights),
@@ -165,10 +171,9 @@ inline constexpr auto kFields<ExpandDepthwise> = std::make_tuple(
 template <>
 inline constexpr auto kFields<SqueezeExcite> =
     std::make_tuple(NPU_FIELD(SqueezeExcite, type), NPU_FIELD(SqueezeExcite, batch),
-                    NPU_FIELD(SqueezeExcite, channels), NPU_FIELD(SqueezeExcite, lanes),
-                    NPU_FIELD(SqueezeExcite, spatial), NPU_FIELD(SqueezeExcite, hidden),
-                    NPU_FIELD(SqueezeExcite, activation), NPU_FIELD(SqueezeExcite, hard_gate),
-                    NPU_FIELD(SqueezeExcite, has_hidden_bias),
+                    NPU_FIELD(SqueezeExcite, channels), NPU_FIELD(SqueezeExcite, lanes), NPU_FIELD(SqueezeExcite, spatial),
+                    NPU_FIELD(SqueezeExcite, hidden), NPU_FIELD(SqueezeExcite, activation),
+                    NPU_FIELD(SqueezeExcite, hard_gate), NPU_FIELD(SqueezeExcite, has_hidden_bias),
                     NPU_FIELD(SqueezeExcite, has_gate_bias), NPU_FIELD(SqueezeExcite, isa));
 
 template <>
@@ -458,6 +463,14 @@ inline constexpr auto kFields<PackedGemmWeights> = std::make_tuple(NPU_FIELD(Pac
 
 template <>
 inline constexpr auto kFields<HalfWeights> = std::make_tuple(NPU_FIELD(HalfWeights, count));
+
+template <>
+inline constexpr auto kFields<HalfGemmWeights> =
+    std::make_tuple(NPU_FIELD(HalfGemmWeights, columns), NPU_FIELD(HalfGemmWeights, inner));
+
+template <>
+inline constexpr auto kFields<ColumnScales> = std::make_tuple(NPU_FIELD(ColumnScales, columns),
+                                                              NPU_FIELD(ColumnScales, inner));
 
 template <>
 inline constexpr auto kFields<PanelWeights> = std::make_tuple(NPU_FIELD(PanelWeights, channels),

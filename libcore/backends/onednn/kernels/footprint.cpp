@@ -94,15 +94,11 @@ Footprint footprint(const PackedGemm& kernel) {
   const Count images = at_least_one(kernel.images, "images");
   const Count rows = at_least_one(kernel.rows, "rows");
   const std::int64_t lanes = lanes_of(kernel.isa);
-  const auto span = [&](const PackedGemm::Steps& steps, std::int64_t width) {
-    return last_of(images, steps.image) + last_of(rows, steps.row) +
-           last_of(width / lanes, steps.block) + lanes;
-  };
-  const Count target = span(kernel.target, kernel.columns);
+  const Count target = span_of(kernel.target, images, rows, kernel.columns, lanes);
   require((images * rows * kernel.columns).value() <= target.value(),
           "steps of the target repeat elements");
   FootprintBuilder builder;
-  builder.read(span(kernel.source, kernel.inner))
+  builder.read(span_of(kernel.source, images, rows, kernel.inner, lanes))
       .read(Count{kernel.inner} * kernel.columns, kernel.float16_weights ? 2 : kFloat)
       .read_if(kernel.has_norm, Count{2} * kernel.inner)
       .read_if(kernel.has_bias, kernel.columns)

@@ -140,6 +140,13 @@ inline Count span_of(const std::vector<std::int64_t>& extents,
   return span;
 }
 
+/// Elements from the first to the last one of the rows of a product, `width` of each in blocks.
+inline Count span_of(const PackedGemm::Steps& steps, Count images, Count rows, std::int64_t width,
+                     std::int64_t lanes) {
+  return last_of(images, steps.image) + last_of(rows, steps.row) +
+         last_of(width / lanes, steps.block) + lanes;
+}
+
 inline Count count_of(const std::vector<std::int64_t>& extents) {
   Count count = 1;
   for (const std::int64_t extent : extents) count = count * at_least_one(extent, "extents");
@@ -155,6 +162,9 @@ inline Count target_span_of(const std::vector<std::int64_t>& extents,
 }
 
 // Footprints that have files of their own.
+Footprint footprint(const HalfGemm& kernel);
+Footprint footprint(const HalfGemmWeights& kernel);
+Footprint footprint(const ColumnScales& kernel);
 Footprint footprint(const Resample& kernel);
 Footprint footprint(const GridSample& kernel);
 Footprint footprint(const GroupNorm& kernel);

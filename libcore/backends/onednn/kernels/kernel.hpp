@@ -14,6 +14,7 @@
 #include "kernels/gemv.hpp"
 #include "kernels/grid_sample.hpp"
 #include "kernels/group_norm.hpp"
+#include "kernels/half_gemm.hpp"
 #include "kernels/integer_product.hpp"
 #include "kernels/norms.hpp"
 #include "kernels/packed_gemm.hpp"
@@ -37,7 +38,7 @@ namespace npu::onednn {
 /// which gives the addresses of a step their names, and `run`, which allocates nothing.
 using Kernel = std::variant<
     // Chosen among others.
-    Winograd, PackedGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
+    Winograd, PackedGemm, HalfGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
     // What oneDNN has no primitive for, or only a slow one.
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
     MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary,
@@ -48,8 +49,8 @@ using Kernel = std::variant<
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
     Triangle, IndexedCopy,
     // Run when a program is compiled.
-    WinogradWeights, PackedGemmWeights, HalfWeights, PanelWeights, GateWeights, FoldNormWeights,
-    FoldNormBias, NormVectors, RecurrenceWeights>;
+    WinogradWeights, PackedGemmWeights, HalfWeights, HalfGemmWeights, ColumnScales, PanelWeights,
+    GateWeights, FoldNormWeights, FoldNormBias, NormVectors, RecurrenceWeights>;
 
 std::string_view kernel_name(const Kernel& kernel);
 

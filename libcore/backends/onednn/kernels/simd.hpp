@@ -22,6 +22,15 @@
 #define NPU_TARGET_AVX512
 #endif
 
+#if NPU_HAS_X86 && !defined(__clang__)  // clang 14 has the type for CPUs with the instructions only
+#define NPU_HAS_FLOAT16 1
+#define NPU_TARGET_FLOAT16 \
+  __attribute__((target(   \
+      "avx512f,avx512bw,avx512vl,avx512dq,avx512fp16,avx2,fma,f16c,prefer-vector-width=512")))
+#else
+#define NPU_HAS_FLOAT16 0
+#endif
+
 namespace npu::onednn {
 
 using Float16 = float __attribute__((vector_size(64)));
@@ -40,6 +49,7 @@ struct IntegersOf<Float16> {
   using Type = std::int32_t __attribute__((vector_size(64)));
   using Unsigned = std::uint32_t __attribute__((vector_size(64)));
   using Half = std::uint16_t __attribute__((vector_size(32)));
+  using ShortHalf = std::int16_t __attribute__((vector_size(32)));
 };
 template <>
 struct IntegersOf<Float8> {
@@ -95,6 +105,15 @@ inline VectorIsa cpu_vector_isa() {
 inline bool cpu_multiplies_bfloat16() {
 #if NPU_HAS_X86
   return cpu_vector_isa() == VectorIsa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
+
+/// Whether it has AVX512-FP16, which computes in float16.
+inline bool cpu_multiplies_float16() {
+#if NPU_HAS_FLOAT16
+  return cpu_vector_isa() == VectorIsa::kAvx512 && __builtin_cpu_supports("avx512fp16") != 0;
 #else
   return false;
 #endif
@@ -192,6 +211,40 @@ template <typename V, bool kHasF16c>
     std::memcpy(&floats, &result, sizeof floats);
     return floats;
   }
+}
+
+/// Rounds floats to the nearest float16 numbers, ties to even; larger ones than 65504 become
+/// infinite. The function that it is inlined into is compiled for AVX2, AVX-512 or NEON.
+template <typename V>
+[[gnu::always_inline]] inline void store_halves(std::uint16_t* to, V value) {
+  using Half = typename IntegersOf<V>::Half;
+  Half half;
+#if NPU_HAS_X86 && !defined(__clang__)
+  constexpr int kToNearest = 8;  // and no exceptions
+  if constexpr (sizeof(V) == 64) {
+    half = reinterpret_cast<Half>(__builtin_ia32_vcvtps2ph512_mask(
+        value, kToNearest, typename IntegersOf<V>::ShortHalf{}, std::uint16_t{0xFFFF}));
+  } else {
+    half = reinterpret_cast<Half>(__builtin_ia32_vcvtps2ph256(value, kToNearest));
+  }
+#else
+  using Unsigned = typename IntegersOf<V>::Unsigned;
+  Unsigned bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  const Unsigned magnitude = bits & 0x7FFFFFFFU;
+  // Adding 1/2 rounds a subnormal number where its last bit is.
+  V small;
+  std::memcpy(&small, &magnitude, sizeof small);
+  small += 0.5F;
+  Unsigned subnormal;
+  std::memcpy(&subnormal, &small, sizeof subnormal);
+  const Unsigned normal = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
+  Unsigned result = magnitude < 0x38800000U ? subnormal - 0x3F000000U : normal;
+  result = magnitude >= 0x477FF000U ? Unsigned{} + 0x7C00U : result;
+  result = magnitude > 0x7F800000U ? Unsigned{} + 0x7E00U : result;
+  half = __builtin_convertvector(result | ((bits >> 16) & 0x8000U), Half);
+#endif
+  std::memcpy(to, &half, sizeof half);
 }
 
 /// 2^-n exp(x) for n = x / log(2) rounded; `shifted` gets n in the low bits of 1.5 * 2^23 + n.

@@ -237,17 +237,40 @@ Candidate strassen_candidate(PackedGemm gemm, std::string refusal) {
   return result;
 }
 
-/// By the definition with weights of float16, which oneDNN's products do not read.
-std::optional<Candidate> float16_candidate(const PackedGemm& gemm, const std::string& refusal) {
+/// In float16, which has twice the multiply-adds.
+double float16_cycles(const PackedGemm& gemm) {
+  return direct_cycles(
+      static_cast<double>(gemm.images * gemm.rows) * static_cast<double>(gemm.inner * gemm.columns),
+      weight_bytes(gemm), 2 * lanes_of(gemm.isa));
+}
+
+/// By the definition with weights of float16, which oneDNN's products do not read; in float16 where
+/// the CPU computes in it.
+std::optional<Candidate> float16_candidate(const PackedGemm& gemm, const std::string& refusal,
+                                           const Machine& machine) {
   if (!gemm.float16_weights) return std::nullopt;
-  Candidate result{PackedGemm::kName, {}, {}, refusal};
+  const bool in_float16 = machine.multiplies_float16;
+  Candidate result{in_float16 ? HalfGemm::kName : PackedGemm::kName, {}, {}, refusal};
   if (refusal.empty() && (gemm.inner % kBlock != 0 || gemm.columns % kBlock != 0)) {
     result.refusal = "the features are no multiples of 16";
   }
-  if (result.refusal.empty()) {
+  if (!result.refusal.empty()) return result;
+  if (!in_float16) {
     result.cycles = direct_cycles(gemm);
     result.kernel = gemm;
+    return result;
   }
+  result.cycles = float16_cycles(gemm);
+  result.kernel = HalfGemm{.images = gemm.images,
+                           .rows = gemm.rows,
+                           .inner = gemm.inner,
+                           .columns = gemm.columns,
+                           .source = gemm.source,
+                           .target = gemm.target,
+                           .has_bias = false,
+                           .epilogue = {},
+                           .threads = gemm.threads,
+                           .isa = gemm.isa};
   return result;
 }
 
@@ -350,7 +373,7 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
       gemv, refusal.empty() && gemm.rows != 1 ? "an image has more than one pixel" : refusal));
   candidates.push_back(
       strassen_candidate(gemm, refusal.empty() ? strassen_refusal(gemm, machine) : refusal));
-  if (auto own = float16_candidate(gemm, refusal)) candidates.push_back(*std::move(own));
+  if (auto own = float16_candidate(gemm, refusal, machine)) candidates.push_back(*std::move(own));
   candidates.push_back({kOneDnn, {}, direct_cycles(shape, machine), ""});
   ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));
@@ -378,7 +401,7 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
   std::vector<Candidate> candidates{gemv_candidate(gemv, ""),
                                     strassen_candidate(gemm, strassen_refusal(gemm, machine)),
                                     {kOneDnn, {}, primitive_cycles(gemm), ""}};
-  if (auto own = float16_candidate(gemm, "")) candidates.push_back(*std::move(own));
+  if (auto own = float16_candidate(gemm, "", machine)) candidates.push_back(*std::move(own));
   ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/gemv.hpp"
+#include "kernels/half_gemm.hpp"
 #include "kernels/packed_gemm.hpp"
 #include "kernels/winograd.hpp"
 #include "lowering/epilogue.hpp"
@@ -51,7 +52,7 @@ struct ProductShape {
 
 /// One way to compute a node: its estimate, or why it is none.
 struct Candidate {
-  using Kernel = std::variant<std::monostate, Winograd, PackedGemm, Gemv>;
+  using Kernel = std::variant<std::monostate, Winograd, PackedGemm, HalfGemm, Gemv>;
   std::string_view name;
   Kernel kernel;  ///< without epilogue, bias and norm; std::monostate: oneDNN's primitive
   std::optional<double> cycles;

@@ -68,6 +68,30 @@ Lowered<Value> add_gemm(Lowering& lowering, PackedGemm gemm, const Value& source
   return target;
 }
 
+/// The same for one in float16.
+Lowered<Value> add_half_gemm(Lowering& lowering, HalfGemm gemm, const Value& source,
+                             Factors factors, const Layout& layout, KernelChoice choice) {
+  const auto epilogue = own_epilogue(lowering, source, layout);
+  if (!epilogue) return epilogue.refusal();
+  const Value plain = lowering.plain(factors.weight);
+  const auto count = static_cast<std::int64_t>(gemm.weight_halves());
+  const Value weight = lowering.temporary(DType::kFloat16, plain_layout({count}, DType::kFloat16));
+  lowering.add_kernel({plain}, weight, HalfGemmWeights{gemm.columns, gemm.inner, gemm.threads},
+                      KernelKind::kReorder);
+  const Value scale =
+      ordered_weights(lowering, plain, gemm.scales(), ColumnScales{gemm.columns, gemm.inner});
+  gemm.epilogue = epilogue->steps;
+  gemm.has_bias = factors.bias.has_value();
+  factors.weight = weight;
+  std::vector<Value> reads = reads_of(lowering, source, factors, *epilogue);
+  reads.insert(reads.begin() + 2, scale);
+  const Value target = target_of(lowering, epilogue->bound.accumulated, DType::kFloat32, layout);
+  const std::size_t scratch = gemm.scratch_bytes();
+  lowering.note_choice(std::move(choice));
+  lowering.add_kernel(reads, target, std::move(gemm), KernelKind::kCompute, scratch);
+  return target;
+}
+
 /// The same for a few rows.
 Lowered<Value> add_gemv(Lowering& lowering, Gemv gemv, const Value& source, Factors factors,
                         const Layout& layout, KernelChoice choice) {
@@ -84,12 +108,15 @@ Lowered<Value> add_gemv(Lowering& lowering, Gemv gemv, const Value& source, Fact
   return target;
 }
 
-/// Adds the first of the candidates, a Gemv or a PackedGemm.
+/// Adds the first of the candidates, a Gemv, a HalfGemm or a PackedGemm.
 Lowered<Value> add_first(Lowering& lowering, const std::vector<Candidate>& candidates,
                          const Value& source, const Factors& factors, const Layout& layout) {
   const Candidate& first = candidates.front();
   if (const auto* gemv = std::get_if<Gemv>(&first.kernel)) {
     return add_gemv(lowering, *gemv, source, factors, layout, choice_of(candidates));
+  }
+  if (const auto* half = std::get_if<HalfGemm>(&first.kernel)) {
+    return add_half_gemm(lowering, *half, source, factors, layout, choice_of(candidates));
   }
   return add_gemm(lowering, std::get<PackedGemm>(first.kernel), source, factors, layout,
                   choice_of(candidates));

@@ -100,6 +100,8 @@ Machine detect_machine() {
   machine.isa = kLevels[level()].isa;
   machine.native_bfloat16 = machine.has_avx512();
   machine.multiplies_bfloat16 = machine.has_avx512() && multiplies_bfloat16();
+  // CPUs with AVX512-FP16 have AMX, too: the highest level stands for both.
+  machine.multiplies_float16 = level() + 1 == kIsaLevels.size() && cpu_multiplies_float16();
   machine.exact_int8 = multiplies_int8_exactly();
   return machine;
 }

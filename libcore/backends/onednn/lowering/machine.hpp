@@ -17,6 +17,8 @@ struct Machine {
   bool prefer_bfloat16 = false;
   /// Keep constant weights of our own products in float16 where the sub-IR has float32.
   bool float16_weights = false;
+  /// The CPU computes in float16: products of our own do, where weights are float16.
+  bool multiplies_float16 = false;
   /// oneDNN multiplies int8 numbers exactly: without VNNI sums of two products are cut to 16 bits.
   bool exact_int8 = false;
   int threads = 1;

@@ -101,6 +101,16 @@ std::vector<Kernel> samples() {
     gemm.float16_weights = true;
     gemm.has_norm = false;
     result.emplace_back(gemm);
+    HalfGemm half;
+    half.images = 2;
+    half.rows = 30;
+    half.inner = 32;
+    half.columns = 48;
+    half.source = {32 * 30, 16, 480};
+    half.target = {48 * 30, 16, 480};
+    half.has_bias = true;
+    half.epilogue = {{EpilogueStep::Kind::kAdd, 0.0F, 0.0F}};
+    result.emplace_back(half);
     ExpandDepthwise expand;
     expand.source_channels = 5;
     expand.channels = 48;
@@ -300,6 +310,8 @@ std::vector<Kernel> samples() {
     result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[2])});
   }
   result.emplace_back(HalfWeights{77});
+  result.emplace_back(HalfGemmWeights{80, 5});
+  result.emplace_back(ColumnScales{80, 5});
   result.emplace_back(PanelWeights{48, 5});
   result.emplace_back(GateWeights{20, 8, 5});
   const NormFold fold{1e-5F, 2, 3, 4, 5, true, true, true};

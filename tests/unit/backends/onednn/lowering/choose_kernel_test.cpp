@@ -57,6 +57,36 @@ TEST_CASE("a convolution's kernel is the cheapest of those that can compute it",
   }
 }
 
+TEST_CASE("weights of float16 are multiplied in float16 where the CPU computes in it",
+          "[onednn][choose]") {
+  Machine half = machine(VectorIsa::kAvx512);
+  half.float16_weights = true;
+  const auto taken_product = [&](std::int64_t rows, std::int64_t inner) {
+    const auto candidates = choose_product({rows, inner, 768, inner}, {}, half);
+    const auto* gemm = std::get_if<HalfGemm>(&candidates.front().kernel);
+    if (gemm != nullptr) {
+      CHECK(gemm->rows == rows);
+      CHECK(gemm->inner == inner);
+      CHECK(gemm->columns == 768);
+      CHECK(gemm->source.row == inner);
+      CHECK(gemm->target.row == 768);
+    }
+    return std::string(candidates.front().name);
+  };
+  CHECK(taken_product(197, 768) == "strassen");
+  CHECK(taken_product(20, 768) == "packed-gemm");
+  half.multiplies_float16 = true;
+  CHECK(taken_product(197, 768) == "float16-gemm");
+  CHECK(taken_product(20, 768) == "float16-gemm");
+  CHECK(taken_product(2, 768) == "gemv");
+  CHECK(taken_product(20, 760) == "onednn");
+  const auto pointwise = choose_convolution(convolution(64, 96, 1, 14), {}, half).front();
+  REQUIRE(pointwise.name == "float16-gemm");
+  CHECK(std::get<HalfGemm>(pointwise.kernel).target.block == 14 * 14 * 16);
+  half.float16_weights = false;
+  CHECK(taken_product(20, 768) == "onednn");
+}
+
 TEST_CASE("Winograd's filter depends on how much its weights outweigh its products",
           "[onednn][choose]") {
   const auto filter = [](const ConvolutionShape& shape) {
