@@ -171,7 +171,8 @@ inline constexpr auto kFields<ExpandDepthwise> = std::make_tuple(
 template <>
 inline constexpr auto kFields<SqueezeExcite> =
     std::make_tuple(NPU_FIELD(SqueezeExcite, type), NPU_FIELD(SqueezeExcite, batch),
-                    NPU_FIELD(SqueezeExcite, channels), NPU_FIELD(SqueezeExcite, lanes), NPU_FIELD(SqueezeExcite, spatial),
+                    NPU_FIELD(SqueezeExcite, channels), NPU_FIELD(SqueezeExcite, lanes),
+                    NPU_FIELD(SqueezeExcite, channels_last), NPU_FIELD(SqueezeExcite, spatial),
                     NPU_FIELD(SqueezeExcite, hidden), NPU_FIELD(SqueezeExcite, activation),
                     NPU_FIELD(SqueezeExcite, hard_gate), NPU_FIELD(SqueezeExcite, has_hidden_bias),
                     NPU_FIELD(SqueezeExcite, has_gate_bias), NPU_FIELD(SqueezeExcite, isa));

@@ -34,10 +34,10 @@ struct Part {
 /// The mean of a block of channels whose sums overflow float32: parts of the elements are added.
 /// What is infinite or NaN in the source stays so.
 template <typename V, typename T>
-[[gnu::always_inline]] inline V mean_of_large(const T* from, std::int64_t spatial, float factor) {
-  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+[[gnu::always_inline]] inline V mean_of_large(const T* from, std::int64_t spatial,
+                                              std::int64_t step, float factor) {
   V sum{};
-  for (std::int64_t i = 0; i < spatial; ++i) sum += load_as_floats<V>(from + i * kLanes) * factor;
+  for (std::int64_t i = 0; i < spatial; ++i) sum += load_as_floats<V>(from + i * step) * factor;
   return sum;
 }
 
@@ -45,20 +45,21 @@ template <typename V, typename T>
 [[gnu::always_inline]] inline void compute_means(const Part& part) {
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
   const std::int64_t spatial = part.call->spatial;
+  const std::int64_t step = part.call->pixel_step();
   const float factor = 1.0F / static_cast<float>(spatial);
   for (std::int64_t group = part.first; group < part.last; ++group) {
-    const T* from =
-        static_cast<const T*>(static_cast<const void*>(part.source)) + group * spatial * kLanes;
+    const T* from = static_cast<const T*>(static_cast<const void*>(part.source)) +
+                    group * part.call->group_step();
     V sums[4]{};
     std::int64_t i = 0;
     for (; i + 4 <= spatial; i += 4) {
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) sums[j] += load_as_floats<V>(from + (i + j) * kLanes);
+      for (int j = 0; j < 4; ++j) sums[j] += load_as_floats<V>(from + (i + j) * step);
     }
-    for (; i < spatial; ++i) sums[0] += load_as_floats<V>(from + i * kLanes);
+    for (; i < spatial; ++i) sums[0] += load_as_floats<V>(from + i * step);
     V mean = ((sums[0] + sums[1]) + (sums[2] + sums[3])) * factor;
     // An infinity or NaN less itself is NaN, all else 0.
-    if (sum_of_elements(mean - mean) != 0.0F) mean = mean_of_large<V>(from, spatial, factor);
+    if (sum_of_elements(mean - mean) != 0.0F) mean = mean_of_large<V>(from, spatial, step, factor);
     store_vector(part.means + group * kLanes, mean);
   }
 }
@@ -83,6 +84,7 @@ template <typename V, typename T>
 [[gnu::always_inline]] inline void scale_channels(const Part& part) {
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
   const SqueezeExcite& call = *part.call;
+  const std::int64_t step = call.pixel_step();
   for (std::int64_t group = part.first; group < part.last; ++group) {
     const float* weight = part.gate_weight + group * call.hidden * kLanes;
     V sums[4]{};
@@ -101,11 +103,11 @@ template <typename V, typename T>
     constexpr bool kAvx512 = sizeof(V) == 64;
     const V gate = call.hard_gate ? clamp_vector<kAvx512>(sum * (1.0F / 6.0F) + 0.5F, 0.0F, 1.0F)
                                   : sigmoid_vector<kAvx512>(sum);
-    const std::int64_t begin = group * call.spatial * kLanes;
+    const std::int64_t begin = group * call.group_step();
     const T* from = static_cast<const T*>(static_cast<const void*>(part.source)) + begin;
     T* to = static_cast<T*>(static_cast<void*>(part.target)) + begin;
     for (std::int64_t i = 0; i < call.spatial; ++i) {
-      store_floats<V>(to + i * kLanes, load_as_floats<V>(from + i * kLanes) * gate);
+      store_floats<V>(to + i * step, load_as_floats<V>(from + i * step) * gate);
     }
   }
 }

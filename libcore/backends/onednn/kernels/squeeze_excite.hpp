@@ -10,14 +10,16 @@
 
 namespace npu::onednn {
 
-/// Squeeze and excitation (Hu et al. 2018) of channels in blocks: the mean of each channel, a layer
-/// with an activation, a layer with a sigmoid, and the product of the channel with that.
+/// Squeeze and excitation (Hu et al. 2018) of channels in blocks, or last: the mean of each
+/// channel, a layer with an activation, a layer with a sigmoid, and the product of the channel with
+/// that.
 struct SqueezeExcite {
   static constexpr std::string_view kName = "squeeze-excite";
   DType type = DType::kFloat32;  ///< of source and target: float32 or bfloat16
   std::int64_t batch = 1;
   std::int64_t channels = 16;  ///< a multiple of lanes
   std::int64_t lanes = 16;     ///< of a block: lanes_of(isa)
+  bool channels_last = false;  ///< all channels of a pixel lie together, not a block's alone
   std::int64_t spatial = 1;
   std::int64_t hidden = 1;
   EpilogueStep activation;  ///< of the hidden layer; without an operand
@@ -29,6 +31,10 @@ struct SqueezeExcite {
 
   /// True if the instruction set's vectors have so many lanes.
   static bool supports(std::int64_t lanes, VectorIsa isa) noexcept;
+  /// From a pixel of a block of channels to the next, and from the first of a block to that of the
+  /// next, in elements.
+  std::int64_t pixel_step() const noexcept { return channels_last ? channels : lanes; }
+  std::int64_t group_step() const noexcept { return channels_last ? lanes : spatial * lanes; }
   std::size_t scratch_bytes() const;
 
   struct Operands {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Concatenation: in place, where operands can be computed into parts of the result; by a primitive,
-// where blocks allow; else by a copy.
+// where blocks allow; else by a copy, which keeps channels last.
 #include <algorithm>
 
 #include "lowering/lowering.hpp"
@@ -117,6 +117,27 @@ std::optional<Value> add_placed_concat(Lowering& lowering, const std::vector<Val
   return whole;
 }
 
+/// Joins the channels of values that have them last, by a copy that keeps them there; nothing if
+/// one has not.
+std::optional<Value> add_channels_last_concat(Lowering& lowering, const std::vector<Value>& values,
+                                              std::size_t dimension, const Shape& result) {
+  if (dimension != 1 || result.size() < 3 || result.size() > 5) return std::nullopt;
+  const DType type = values.front().type;
+  PlainConcat call;
+  for (const Value& value : values) {
+    const Shape shape = dimensions(value.layout);
+    if (value.type != type || value.layout != channels_last_layout(shape, type)) {
+      return std::nullopt;
+    }
+    call.run_bytes.push_back(shape[1] * static_cast<std::int64_t>(dtype_size(type)));
+  }
+  call.outer = result[0];
+  for (std::size_t i = 2; i < result.size(); ++i) call.outer *= result[i];
+  const Value target = lowering.temporary(type, channels_last_layout(result, type));
+  lowering.add_kernel(std::span<const Value>(values), target, std::move(call), KernelKind::kMove);
+  return target;
+}
+
 /// Joins values along a dimension in which `result` has the whole extent.
 void define_joined(Lowering& lowering, std::vector<Value> values, std::size_t dimension,
                    const Shape& result, DType dtype) {
@@ -127,6 +148,9 @@ void define_joined(Lowering& lowering, std::vector<Value> values, std::size_t di
     if (const auto value = add_blocked_concat(lowering, values, dimension)) {
       return lowering.define_moved(lowering.result(), result, dtype, *value);
     }
+  }
+  if (const auto value = add_channels_last_concat(lowering, values, dimension, result)) {
+    return lowering.define_moved(lowering.result(), result, dtype, *value);
   }
   const DType type = values.front().type;
   std::int64_t inner = static_cast<std::int64_t>(dtype_size(type));

@@ -3,7 +3,8 @@
 //
 // With AVX2 source and result have channels in blocks of 8, with AVX-512 of 16, wherever oneDNN has
 // a fast kernel for that: as fast as what it would choose itself, and all convolutions then agree,
-// so that no reorder stands between them and a concatenation of channels is one of memory. Kernels
+// so that no reorder stands between them and a concatenation of channels is one of memory. In
+// bfloat16 on a CPU with AMX channels lie last instead, which its kernels want. Kernels
 // with stride 1 that Winograd's minimal filtering suits go to lower_winograd.cpp. Else oneDNN
 // chooses. Weights are laid out once, when they are compiled.
 #include <algorithm>
@@ -52,6 +53,7 @@ Shape result_shape(const Lowering& lowering, const Shape& input, const Shape& we
 /// How source and result lie.
 struct Choice {
   bool blocked = false;
+  bool channels_last = false;
   bool plain_source = false;  ///< a handful of channels is read as it comes
   bool row_major = false;     ///< as npu-align pins a node
 };
@@ -80,6 +82,10 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
         choice.plain_source ? plain_layout(input, call.type) : lowering.blocked(input, call.type);
     target = lowering.blocked(call.output, call.type);
   }
+  if (choice.channels_last) {
+    source = channels_last_layout(input, call.type);
+    target = channels_last_layout(call.output, call.type);
+  }
   if (choice.row_major) {
     source = plain_layout(input, call.type);
     target = plain_layout(call.output, call.type);
@@ -106,6 +112,20 @@ bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
   return inputs % lanes == 0 && outputs % lanes == 0;
 }
 
+/// Whether a convolution goes to the CPU's products of tiles, or lies behind one that does and has
+/// no use for them.
+bool suits_tiles(const Lowering& lowering, const ConvolutionCall& call) {
+  if (!lowering.machine().multiplies_tiles || call.type != DType::kBFloat16) return false;
+  return call.groups == 1 ||
+         call.source.layout ==
+             channels_last_layout(dimensions(call.source.layout), call.source.type);
+}
+
+bool is_fast(const dnnl::convolution_forward::primitive_desc& primitive) {
+  const std::string_view name = primitive.impl_info_str();
+  return !name.starts_with("ref") && !name.starts_with("gemm");
+}
+
 /// The first choice that oneDNN has a fast kernel for.
 std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lowering,
                                                                     const ConvolutionCall& call) {
@@ -120,18 +140,18 @@ std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lo
       if (error.status != dnnl_unimplemented) throw;
     }
   }
+  if (suits_tiles(lowering, call)) choices.push_back({.channels_last = true});
   if (suits_blocks(lowering, call)) {
     if (dimensions(call.source.layout)[1] < 8 && call.type == DType::kFloat32 &&
         is_plain(call.source.layout)) {
-      choices.push_back({true, true, false});
+      choices.push_back({.blocked = true, .plain_source = true});
     }
-    choices.push_back({true, false, false});
+    choices.push_back({.blocked = true});
   }
   for (const Choice& choice : choices) {
     try {
       const auto primitive = describe(lowering, call, choice, Lowering::attributes());
-      const std::string_view name = primitive.impl_info_str();
-      if (!name.starts_with("ref") && !name.starts_with("gemm")) return {choice, primitive};
+      if (is_fast(primitive)) return {choice, primitive};
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) throw;
     }

@@ -21,10 +21,13 @@ Lowered<std::vector<EpilogueStep>> plain_steps(const Lowering& lowering) {
   return steps;
 }
 
-/// Whether the kernel computes in `type`, with so many channels of the source.
+/// Whether the kernel computes in `type`, with so many channels of the source. Products of tiles
+/// take less time than the kernel's pairs, what is stored between the convolutions included.
 bool computes_in(const Lowering& lowering, DType type, std::int64_t channels) {
   if (type == DType::kFloat32) return true;
-  return type == DType::kBFloat16 && lowering.machine().multiplies_bfloat16 && channels % 2 == 0;
+  const Machine& machine = lowering.machine();
+  return type == DType::kBFloat16 && machine.multiplies_bfloat16 && !machine.multiplies_tiles &&
+         channels % 2 == 0;
 }
 
 /// The convolution of one by one.
@@ -37,7 +40,7 @@ Lowered<Lowering::Expansion> read_expansion(Lowering& lowering, const Node& node
   if (!computes_in(lowering, call.type, weight[1])) {
     return NotFused{
         "the kernel of both convolutions computes in float32, or in bfloat16 where the CPU "
-        "multiplies such numbers and the channels are even"};
+        "multiplies pairs of such numbers but not tiles and the channels are even"};
   }
   if (call.groups != 1 || weight.size() != 4 || weight[2] != 1 || weight[3] != 1 ||
       weight[0] % 16 != 0 || !all_are(call.spatial.stride, 1) ||

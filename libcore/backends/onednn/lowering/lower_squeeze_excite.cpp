@@ -63,9 +63,13 @@ Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& 
   }
   Value source = lowering.operand(input, type);
   auto space = channel_layout(source.layout);
+  const std::int64_t lanes = lowering.machine().lanes();
+  const auto is_last = [&] {
+    return space && space->lanes == shape[1] && shape[1] > lanes && shape[1] % lanes == 0;
+  };
   const auto fits = [&] {
-    return space && SqueezeExcite::supports(space->lanes, lowering.machine().isa) &&
-           space->channels() == shape[1];
+    return is_last() || (space && SqueezeExcite::supports(space->lanes, lowering.machine().isa) &&
+                         space->channels() == shape[1]);
   };
   if (!fits() && lowering.machine().has_avx2()) {
     source = lowering.in_layout(source, lowering.blocked(shape, type));
@@ -76,7 +80,8 @@ Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& 
   kernel.type = type;
   kernel.batch = shape[0];
   kernel.channels = shape[1];
-  kernel.lanes = space->lanes;
+  kernel.lanes = lanes;
+  kernel.channels_last = is_last();
   kernel.spatial = space->spatial;
   kernel.hidden = hidden_shape[0];
   kernel.activation = activation_of(find_op(graph.node(group.nodes[2]).op_type)->role);

@@ -100,8 +100,9 @@ Machine detect_machine() {
   machine.isa = kLevels[level()].isa;
   machine.native_bfloat16 = machine.has_avx512();
   machine.multiplies_bfloat16 = machine.has_avx512() && multiplies_bfloat16();
+  machine.multiplies_tiles = level() + 1 == kIsaLevels.size();
   // CPUs with AVX512-FP16 have AMX, too: the highest level stands for both.
-  machine.multiplies_float16 = level() + 1 == kIsaLevels.size() && cpu_multiplies_float16();
+  machine.multiplies_float16 = machine.multiplies_tiles && cpu_multiplies_float16();
   machine.exact_int8 = multiplies_int8_exactly();
   return machine;
 }

@@ -17,6 +17,9 @@ struct Machine {
   bool prefer_bfloat16 = false;
   /// Keep constant weights of our own products in float16 where the sub-IR has float32.
   bool float16_weights = false;
+  /// The CPU multiplies tiles of bfloat16 numbers (AMX), at several times the rate of pairs;
+  /// oneDNN's convolutions do where channels lie last.
+  bool multiplies_tiles = false;
   /// The CPU computes in float16: products of our own do, where weights are float16.
   bool multiplies_float16 = false;
   /// oneDNN multiplies int8 numbers exactly: without VNNI sums of two products are cut to 16 bits.

@@ -149,6 +149,8 @@ std::vector<Kernel> samples() {
   excite.hidden = 3;
   excite.has_gate_bias = true;
   result.emplace_back(excite);
+  excite.channels_last = true;
+  result.emplace_back(excite);
   ScaleShift scale;
   scale.outer = scale.groups = scale.spatial = 3;
   scale.lanes = 16;

@@ -10,6 +10,7 @@ using namespace test;
 
 TEST_CASE("SqueezeExcite scales channels by their gates", "[onednn][kernels]") {
   const bool hard_gate = GENERATE(false, true);
+  const bool channels_last = GENERATE(false, true);
   const std::int64_t hidden = GENERATE(1, 10);
   constexpr std::int64_t kImages = 2;
   constexpr std::int64_t kChannels = 48;
@@ -53,7 +54,8 @@ TEST_CASE("SqueezeExcite scales channels by their gates", "[onednn][kernels]") {
     const std::int64_t lanes = lanes_of(isa);
     REQUIRE(SqueezeExcite::supports(lanes, isa));
     CHECK(!SqueezeExcite::supports(24 - lanes, isa));
-    const auto blocks = in_blocks(source, kImages, kChannels, kPixels, lanes);
+    const std::int64_t block = channels_last ? kChannels : lanes;
+    const auto blocks = in_blocks(source, kImages, kChannels, kPixels, block);
     std::vector<float> ordered(gate_weight.size());
     GateWeights{kChannels, lanes, hidden}.run({gate_weight.data(), ordered.data()});
     std::vector<float> first;
@@ -62,6 +64,7 @@ TEST_CASE("SqueezeExcite scales channels by their gates", "[onednn][kernels]") {
       kernel.batch = kImages;
       kernel.channels = kChannels;
       kernel.lanes = lanes;
+      kernel.channels_last = channels_last;
       kernel.spatial = kPixels;
       kernel.hidden = hidden;
       kernel.activation = swish;
@@ -74,7 +77,7 @@ TEST_CASE("SqueezeExcite scales channels by their gates", "[onednn][kernels]") {
       auto* bytes = static_cast<std::byte*>(static_cast<void*>(target.data()));
       kernel.run({bytes, hidden_weight.data(), ordered.data(), hidden_bias.data(), gate_bias.data(),
                   bytes, scratch.data()});
-      CHECK(worst_error(from_blocks(target, kImages, kChannels, kPixels, lanes), expected) < 2e-6);
+      CHECK(worst_error(from_blocks(target, kImages, kChannels, kPixels, block), expected) < 2e-6);
       if (first.empty()) first = target;
       CHECK(target == first);
     }
