@@ -338,11 +338,26 @@ bool is_refusal(npu4_status status) {
   return status == NPU4_INVALID || status == NPU4_INCOMPATIBLE;
 }
 
+/// Where a blob names an architecture: as a string in quotes or between bytes that are no text, not
+/// as a part of another name such as "jit:avx2".
+std::size_t find_arch(const std::string& blob, const std::string& arch) {
+  const auto ends_name = [&](std::size_t at) {
+    const auto byte = at < blob.size() ? static_cast<unsigned char>(blob[at]) : 0;
+    return byte == '"' || byte < 0x20 || byte >= 0x7F;
+  };
+  std::size_t at = arch.empty() ? std::string::npos : blob.find(arch);
+  while (at != std::string::npos &&
+         !((at == 0 || ends_name(at - 1)) && ends_name(at + arch.size()))) {
+    at = blob.find(arch, at + 1);
+  }
+  return at;
+}
+
 /// A blob that names the device's architecture, with another name of the same length in its place.
 void check_other_arch(const Harness& harness, const Instance& sample) {
   const std::string& arch = harness.facts().arch;
   std::string other = sample.blob;
-  const std::size_t at = arch.empty() ? std::string::npos : other.find(arch);
+  const std::size_t at = find_arch(other, arch);
   if (at == std::string::npos) return;
   other.replace(at, arch.size(), std::string(arch.size(), 'z'));
   const npu4_status status = try_blob(harness, sample, other);
