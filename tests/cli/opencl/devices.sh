@@ -26,27 +26,35 @@ for way in '' --no-overlap; do
   echo "exit $? $(comparison verify <report)"
 done
 grep -o '"kind":"partition","id":[0-9]*,"device":"[a-z0-9]*"' report
-# Each kernel lies within its partition, and behind the one whose result it reads, give or take what the clock may be off.
-npu-run plan.json --random-inputs 1 --trace trace.json >report
-tr -d '\n ' <trace.json | sed 's/{"name"/\
+# Each kernel lies within its partition, and behind the one whose result it reads, give or take what the clock may be off. Where other
+# work stops a thread between a kernel and the look at the clock, that is more than the clock says: such a run is repeated.
+trace_faults() {
+  npu-run plan.json --random-inputs 1 --trace trace.json >report
+  tr -d '\n ' <trace.json | sed 's/{"name"/\
 &/g' | awk '
-  function value(key,  text) {
-    if (!match($0, "\"" key "\":[0-9.e+-]+")) return -1
-    text = substr($0, RSTART, RLENGTH)
-    sub(/.*:/, "", text)
-    return text + 0
-  }
-  /"cat":"partition"/ { begin = value("ts"); end = begin + value("dur") }
-  /"cat":"node"/ && /"clock_error_us"/ {
-    ++nodes
-    error = value("clock_error_us")
-    if (error > 10000) print "the clock is off by", error, "us"
-    if (value("dur") <= 0) print "a node without a time"
-    if (value("ts") + error + 1 < begin || value("ts") + value("dur") > end + error + 1) print "outside of its partition:", $0
-    if (value("ts") + error + 1 < last) print "before the node that it reads:", $0
-    last = value("ts") + value("dur") - error
-  }
-  END { print nodes + 0, "nodes on clocks of devices" }'
+    function value(key,  text) {
+      if (!match($0, "\"" key "\":[0-9.e+-]+")) return -1
+      text = substr($0, RSTART, RLENGTH)
+      sub(/.*:/, "", text)
+      return text + 0
+    }
+    /"cat":"partition"/ { begin = value("ts"); end = begin + value("dur") }
+    /"cat":"node"/ && /"clock_error_us"/ {
+      ++nodes
+      error = value("clock_error_us")
+      if (error > 10000) print "the clock is off by", error, "us"
+      if (value("dur") <= 0) print "a node without a time"
+      if (value("ts") + error + 1 < begin || value("ts") + value("dur") > end + error + 1) print "outside of its partition:", $0
+      if (value("ts") + error + 1 < last) print "before the node that it reads:", $0
+      last = value("ts") + value("dur") - error
+    }
+    END { print nodes + 0, "nodes on clocks of devices" }'
+}
+for _ in 1 2 3; do
+  trace_faults >faults
+  [ "$(wc -l <faults)" -gt 1 ] || break
+done
+cat faults
 target opencl:77
 plan
 npu-run plan.json --random-inputs 1 >report 2>message
