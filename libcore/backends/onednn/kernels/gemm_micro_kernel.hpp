@@ -36,6 +36,20 @@ struct GemmTile {
 
 using GemmMicroKernel = void (*)(const GemmTile&);
 
+/// sum += each * factor. With 16 registers GCC makes the first or the second factor the sum here and
+/// there, and then moves registers, which takes as many of a core's slots as a multiplication.
+template <typename V>
+[[gnu::always_inline]] inline void multiply_add(V& sum, V each, V factor) {
+#if NPU_HAS_X86
+  if constexpr (!kIsWide<V>) {
+    asm volatile("vfmadd231ps %1, %2, %0" : "+x"(sum) : "x"(each), "x"(factor));
+  } else
+#endif
+  {
+    sum += each * factor;
+  }
+}
+
 template <typename V, int kRows, int kVectors, bool kIsDifference>
 [[gnu::always_inline]] inline void multiply_tile(const GemmTile& call) {
   constexpr std::int64_t kLanes = kLanesOf<V>;
@@ -52,34 +66,46 @@ template <typename V, int kRows, int kVectors, bool kIsDifference>
   const float* subtrahend = call.subtrahend;
   float* difference = call.difference;
   const float* ahead = call.ahead;
-  for (std::int64_t block = 0; block < call.blocks; ++block, left += call.block) {
-#pragma GCC unroll 1
-    for (int k = 0; k < kLanes; ++k) {
-      if (k < kRows) __builtin_prefetch(left + call.block + k * kLanes, 0, 3);
-      __builtin_prefetch(ahead, 0, 2);
-      ahead += kLine;
-      V factor[kVectors];
+  const auto step = [&](int k) __attribute__((always_inline)) {
+    if (k * kLanes % kLine == 0 && k < kRows) {
+      __builtin_prefetch(left + call.block + k * kLanes, 0, 3);
+    }
+    __builtin_prefetch(ahead + k * kLine, 0, 2);
+    V factor[kVectors];
 #pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j) {
-        factor[j] = load_vector<V>(right + j * kLanes);
-        if constexpr (kIsDifference) {
-          __builtin_prefetch(right + kDistance + j * kLanes, 0, 3);
-          __builtin_prefetch(subtrahend + kDistance + j * kLanes, 0, 3);
-          factor[j] -= load_vector<V>(subtrahend + j * kLanes);
-          store_vector(difference + j * kLanes, factor[j]);
-        }
-      }
-      right += kVectors * kLanes;
+    for (int j = 0; j < kVectors; ++j) {
+      const std::int64_t at = (k * kVectors + j) * kLanes;
+      factor[j] = load_vector<V>(right + at);
       if constexpr (kIsDifference) {
-        subtrahend += kVectors * kLanes;
-        difference += kVectors * kLanes;
+        if (at % kLine == 0) {
+          __builtin_prefetch(right + kDistance + at, 0, 3);
+          __builtin_prefetch(subtrahend + kDistance + at, 0, 3);
+        }
+        factor[j] -= load_vector<V>(subtrahend + at);
+        store_vector(difference + at, factor[j]);
       }
+    }
 #pragma GCC unroll 16
-      for (int i = 0; i < kRows; ++i) {
-        const float each = left[i * kLanes + k];
+    for (int i = 0; i < kRows; ++i) {
+      const V each = left[i * kLanes + k] - V{};
 #pragma GCC unroll 2
-        for (int j = 0; j < kVectors; ++j) sums[i][j] += each * factor[j];
-      }
+      for (int j = 0; j < kVectors; ++j) multiply_add(sums[i][j], each, factor[j]);
+    }
+  };
+  for (std::int64_t block = 0; block < call.blocks; ++block) {
+    if constexpr (kIsWide<V>) {
+#pragma GCC unroll 1
+      for (int k = 0; k < kLanes; ++k) step(k);
+    } else {
+#pragma GCC unroll 8
+      for (int k = 0; k < kLanes; ++k) step(k);
+    }
+    left += call.block;
+    right += kLanes * kVectors * kLanes;
+    ahead += kLanes * kLine;
+    if constexpr (kIsDifference) {
+      subtrahend += kLanes * kVectors * kLanes;
+      difference += kLanes * kVectors * kLanes;
     }
   }
   if (call.adds) {
