@@ -122,6 +122,15 @@ inline constexpr auto kFields<Winograd> = std::make_tuple(
     NPU_FIELD(Winograd, epilogue), NPU_FIELD(Winograd, isa));
 
 template <>
+inline constexpr auto kFields<ImplicitGemm> =
+    std::make_tuple(NPU_FIELD(ImplicitGemm, batch), NPU_FIELD(ImplicitGemm, source_channels),
+                    NPU_FIELD(ImplicitGemm, target_channels),
+                    NPU_FIELD(ImplicitGemm, source_extent), NPU_FIELD(ImplicitGemm, target_extent),
+                    NPU_FIELD(ImplicitGemm, taps), NPU_FIELD(ImplicitGemm, dilation),
+                    NPU_FIELD(ImplicitGemm, pad), NPU_FIELD(ImplicitGemm, has_bias),
+                    NPU_FIELD(ImplicitGemm, epilogue), NPU_FIELD(ImplicitGemm, isa));
+
+template <>
 inline constexpr auto kFields<PackedGemm::Steps> =
     std::make_tuple(NPU_FIELD(PackedGemm::Steps, image), NPU_FIELD(PackedGemm::Steps, row),
                     NPU_FIELD(PackedGemm::Steps, block));

@@ -80,6 +80,31 @@ Footprint footprint(const WinogradWeights& kernel) {
       .done();
 }
 
+Footprint footprint(const ImplicitGemm& kernel) {
+  require_isa(kernel.isa, VectorIsa::kAvx2);
+  require(kernel.source_channels > 0 && kernel.source_channels % 16 == 0,
+          "'source_channels' is no multiple of 16");
+  require(kernel.target_channels > 0 && kernel.target_channels % kernel.panel() == 0,
+          "'target_channels' does not fill panels");
+  Count source = at_least_one(kernel.batch, "batch") * kernel.source_channels;
+  Count target = Count{kernel.batch} * kernel.target_channels;
+  Count weights = Count{kernel.source_channels} * kernel.target_channels;
+  for (int i = 0; i < 2; ++i) {
+    source = source * at_least_one(kernel.source_extent[i], "source_extent");
+    target = target * at_least_one(kernel.target_extent[i], "target_extent");
+    weights = weights * at_least_one(kernel.taps[i], "taps");
+    static_cast<void>(Count{kernel.taps[i]} * at_least_one(kernel.dilation[i], "dilation") +
+                      Count{kernel.pad[i]} + Count{kernel.target_extent[i]});
+  }
+  FootprintBuilder builder;
+  builder.read(source)
+      .read(weights)
+      .read_if(kernel.has_bias, kernel.target_channels)
+      .read_epilogue(kernel.epilogue, target)
+      .write(target);
+  return builder.with_scratch(kernel, Count{1 << 13} * kFloat);
+}
+
 const PackedGemm& checked_blocks(const PackedGemm& kernel) {
   const std::int64_t inner = kernel.use_strassen ? 32 : 16;
   const std::int64_t columns = kernel.use_strassen ? 64 : 16;

@@ -36,8 +36,8 @@ struct GemmTile {
 
 using GemmMicroKernel = void (*)(const GemmTile&);
 
-/// sum += each * factor. With 16 registers GCC makes the first or the second factor the sum here and
-/// there, and then moves registers, which takes as many of a core's slots as a multiplication.
+/// sum += each * factor. With 16 registers GCC makes the first or the second factor the sum here
+/// and there, and then moves registers, which takes as many of a core's slots as a multiplication.
 template <typename V>
 [[gnu::always_inline]] inline void multiply_add(V& sum, V each, V factor) {
 #if NPU_HAS_X86

@@ -15,6 +15,7 @@
 #include "kernels/grid_sample.hpp"
 #include "kernels/group_norm.hpp"
 #include "kernels/half_gemm.hpp"
+#include "kernels/implicit_gemm.hpp"
 #include "kernels/integer_product.hpp"
 #include "kernels/norms.hpp"
 #include "kernels/packed_gemm.hpp"
@@ -38,7 +39,7 @@ namespace npu::onednn {
 /// which gives the addresses of a step their names, and `run`, which allocates nothing.
 using Kernel = std::variant<
     // Chosen among others.
-    Winograd, PackedGemm, HalfGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
+    Winograd, ImplicitGemm, PackedGemm, HalfGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
     // What oneDNN has no primitive for, or only a slow one.
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
     MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary,

@@ -24,7 +24,11 @@ namespace {
 
 constexpr std::int64_t kBlock = 16;    // channels and features are multiples of this
 constexpr double kMultiplyCost = 1.1;  // cycles for a vector that should take one
-constexpr double kThreads = 2.0;       // a few: what is chosen must not depend on their number
+// Implicit GEMM, whose tiles are cut where rows end; and oneDNN with dilation and no AVX-512, where
+// it has only a product of matrices whose left one it copies (im2col).
+constexpr double kImplicitCost = 1.15;
+constexpr double kCopiedCost = 2.0;
+constexpr double kThreads = 2.0;  // a few: what is chosen must not depend on their number
 constexpr double kWeightBytesPerCycle = 8.0;  // of all threads together
 constexpr double kMaxWinogradShare = 0.9;     // what is gained has to be worth the rounding
 constexpr double kMaxRounding = 256.0;        // of all convolutions, in 2^-24: 2^-16 in all
@@ -77,6 +81,25 @@ double direct_cycles(const ConvolutionShape& shape, const Machine& machine) {
     positions *= static_cast<double>(shape.target[i]);
   }
   return direct_cycles(positions * weights, weights * sizeof(float), machine.lanes());
+}
+
+/// The same by oneDNN.
+double primitive_cycles(const ConvolutionShape& shape, const Machine& machine) {
+  const bool copies = machine.isa != VectorIsa::kAvx512 && !all_are(shape.spatial.dilation, 1);
+  return direct_cycles(shape, machine) * (copies ? kCopiedCost : 1.0);
+}
+
+/// The part of the pairs of a tap and a result, along a dimension, that read no padding.
+double live_share(const ConvolutionShape& shape, std::size_t i) {
+  const std::int64_t taps = shape.weight[i + 2];
+  std::int64_t live = 0;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    const std::int64_t shift = tap * shape.spatial.dilation[i] - shape.spatial.pad_begin[i];
+    const std::int64_t begin = std::max<std::int64_t>(0, -shift);
+    const std::int64_t end = std::min(shape.target[i + 2], shape.source[i + 2] - shift);
+    live += std::max<std::int64_t>(0, end - begin);
+  }
+  return static_cast<double>(live) / static_cast<double>(taps * shape.target[i + 2]);
 }
 
 double winograd_cycles(const Winograd& call) {
@@ -210,6 +233,44 @@ Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machi
       result.cycles.reset();
     }
   }
+  return result;
+}
+
+std::string implicit_gemm_refusal(const ConvolutionShape& shape, const Machine& machine) {
+  if (auto refusal = common_refusal(shape, machine); !refusal.empty()) return refusal;
+  if (shape.weight.size() > 4) return "it convolves in one or two dimensions only";
+  if (!all_are(shape.spatial.stride, 1)) return "the stride is not 1";
+  if (all_are(shape.spatial.dilation, 1)) return "the convolution has no dilation";
+  const std::int64_t panel = 2 * machine.lanes();
+  if (shape.weight[0] % panel != 0) {
+    return "the target channels are no multiple of " + std::to_string(panel);
+  }
+  return "";
+}
+
+/// One dimension is the last of two.
+Candidate implicit_gemm_candidate(const ConvolutionShape& shape, const Machine& machine) {
+  Candidate result{ImplicitGemm::kName, {}, {}, implicit_gemm_refusal(shape, machine)};
+  if (!result.refusal.empty()) return result;
+  ImplicitGemm kernel;
+  kernel.isa = machine.isa;
+  kernel.threads = machine.threads;
+  kernel.batch = shape.source[0];
+  kernel.source_channels = shape.weight[1];
+  kernel.target_channels = shape.weight[0];
+  const std::size_t rank = shape.weight.size() - 2;
+  double cost = kImplicitCost;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t to = 2 - rank + i;
+    kernel.source_extent[to] = shape.source[i + 2];
+    kernel.target_extent[to] = shape.target[i + 2];
+    kernel.taps[to] = shape.weight[i + 2];
+    kernel.dilation[to] = shape.spatial.dilation[i];
+    kernel.pad[to] = shape.spatial.pad_begin[i];
+    cost *= live_share(shape, i);
+  }
+  result.cycles = direct_cycles(shape, machine) * cost;
+  result.kernel = kernel;
   return result;
 }
 
@@ -356,6 +417,7 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
                                           const Machine& machine) {
   std::vector<Candidate> candidates;
   candidates.push_back(winograd_candidate(shape, machine));
+  candidates.push_back(implicit_gemm_candidate(shape, machine));
   const PackedGemm gemm = pointwise_gemm(shape.target, shape.weight[1], machine);
   std::string refusal = common_refusal(shape, machine);
   if (refusal.empty() && !is_pointwise(shape.weight, shape.spatial, shape.groups)) {
@@ -374,7 +436,7 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
   candidates.push_back(
       strassen_candidate(gemm, refusal.empty() ? strassen_refusal(gemm, machine) : refusal));
   if (auto own = float16_candidate(gemm, refusal, machine)) candidates.push_back(*std::move(own));
-  candidates.push_back({kOneDnn, {}, direct_cycles(shape, machine), ""});
+  candidates.push_back({kOneDnn, {}, primitive_cycles(shape, machine), ""});
   ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));
 }

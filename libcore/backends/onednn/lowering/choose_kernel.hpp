@@ -10,6 +10,7 @@
 
 #include "kernels/gemv.hpp"
 #include "kernels/half_gemm.hpp"
+#include "kernels/implicit_gemm.hpp"
 #include "kernels/packed_gemm.hpp"
 #include "kernels/winograd.hpp"
 #include "lowering/epilogue.hpp"
@@ -52,7 +53,7 @@ struct ProductShape {
 
 /// One way to compute a node: its estimate, or why it is none.
 struct Candidate {
-  using Kernel = std::variant<std::monostate, Winograd, PackedGemm, HalfGemm, Gemv>;
+  using Kernel = std::variant<std::monostate, Winograd, ImplicitGemm, PackedGemm, HalfGemm, Gemv>;
   std::string_view name;
   Kernel kernel;  ///< without epilogue, bias and norm; std::monostate: oneDNN's primitive
   std::optional<double> cycles;

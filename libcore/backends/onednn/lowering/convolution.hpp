@@ -41,12 +41,19 @@ ConvolutionCall read_convolution_geometry(Lowering& lowering, const BoundNode& n
 /// kernel reads.
 Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& node);
 
+/// Leaves out taps that read nothing but padding, so that no other kernel has to. The weight stays
+/// plain.
+void trim_taps(Lowering& lowering, ConvolutionCall& call);
+
 /// Adds the fastest kernel for a call with the current group's epilogue.
 Lowered<Value> add_convolution(Lowering& lowering, const ConvolutionCall& call);
 /// Adds the first of the candidates, a Winograd kernel, or says what of the current group's
 /// epilogue it does not do.
 Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
                             const std::vector<Candidate>& candidates);
+/// The same for an ImplicitGemm.
+Lowered<Value> add_implicit_gemm(Lowering& lowering, const ConvolutionCall& call,
+                                 const std::vector<Candidate>& candidates);
 /// The same for a PackedGemm or a Gemv.
 Lowered<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& call,
                              const std::vector<Candidate>& candidates);

@@ -5,8 +5,9 @@
 // a fast kernel for that: as fast as what it would choose itself, and all convolutions then agree,
 // so that no reorder stands between them and a concatenation of channels is one of memory. In
 // bfloat16 on a CPU with AMX channels lie last instead, which its kernels want. Kernels
-// with stride 1 that Winograd's minimal filtering suits go to lower_winograd.cpp. Else oneDNN
-// chooses. Weights are laid out once, when they are compiled.
+// with stride 1 that Winograd's minimal filtering suits go to lower_winograd.cpp, other ones with
+// dilation to lower_implicit_gemm.cpp. Else oneDNN chooses. Weights are laid out once, when they
+// are compiled.
 #include <algorithm>
 #include <string_view>
 
@@ -177,8 +178,11 @@ ConvolutionShape shape_of(const Lowering& lowering, const ConvolutionCall& call)
 std::optional<Value> add_own(Lowering& lowering, const ConvolutionCall& call,
                              std::vector<Candidate>& candidates) {
   while (candidates.front().is_own()) {
-    auto result = std::holds_alternative<Winograd>(candidates.front().kernel)
+    const Candidate::Kernel& kernel = candidates.front().kernel;
+    auto result = std::holds_alternative<Winograd>(kernel)
                       ? add_winograd(lowering, call, candidates)
+                  : std::holds_alternative<ImplicitGemm>(kernel)
+                      ? add_implicit_gemm(lowering, call, candidates)
                       : add_pointwise(lowering, call, candidates);
     if (result) return *std::move(result);
     refuse_first(candidates, result.refusal().reason);
@@ -368,6 +372,7 @@ Lowered<ConvolutionCall> read_convolution(Lowering& lowering, const BoundNode& n
   if (!folded) return folded.refusal();
   call.weight = lowering.in_type(folded->weight, type);
   call.bias = folded->bias;
+  trim_taps(lowering, call);
   return call;
 }
 

@@ -423,10 +423,40 @@ TEST_CASE("onednn convolves pixels that are a dilation apart by Winograd's filte
   INFO("dilation " << dilation[0] << " x " << dilation[1] << ", epilogue " << epilogue);
   Compiled compiled(graph);
   CHECK(compiled.error_against_cpu() < 2e-5);
-  if (epilogue != "add") {
-    check_chosen(compiled, "winograd");
-  } else {  // what is added does not lie like the phases
-    CHECK(runs_kernel(compiled, "convolution"));
+  // What is added does not lie like the phases.
+  if (epilogue != "add") check_chosen(compiled, "winograd");
+  if (epilogue == "add") CHECK_FALSE(runs_kernel(compiled, "winograd"));
+  check_threads(compiled, graph, {1, 3});
+}
+
+TEST_CASE("onednn leaves out taps that read only padding", "[onednn][compiler]") {
+  struct Case {
+    Shape dilation;
+    Shape padding;
+    std::int64_t stride;
+    const char* kernel;  ///< that is then taken; or one tap is left, or one in a dimension
+  };
+  const auto [dilation, padding, stride, kernel] = GENERATE(
+      Case{{12, 13}, {12, 13}, 1, "implicit-gemm"}, Case{{14, 24}, {14, 24}, 1, "one tap"},
+      Case{{24, 1}, {24, 1}, 1, "winograd"}, Case{{40, 9}, {40, 9}, 1, "implicit-gemm"},
+      Case{{30, 30}, {29, 29}, 1, "implicit-gemm"}, Case{{30, 15}, {30, 15}, 2, "one tap"});
+  const Shape source{2, 64, 14, 14};
+  Shape target{2, 64};
+  for (std::size_t i = 0; i < 2; ++i) {
+    target.push_back((14 + 2 * padding[i] - 2 * dilation[i] - 1) / stride + 1);
+  }
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {64, 64, 3, 3}).weight("b", {64});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, target,
+             {{"stride", {stride, stride}}, {"padding", padding}, {"dilation", dilation}});
+  add_norm(graph, "n", "c", target).node("y", "aten.relu.default", {"n"}, target).output("y");
+  INFO("dilation " << dilation[0] << " x " << dilation[1]);
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-5);
+  if (std::string_view(kernel) == "one tap") {
+    CHECK(compiled.count("weight_bytes") < 2 * 64 * 64 * 4);
+  } else {
+    check_chosen(compiled, kernel);
   }
   check_threads(compiled, graph, {1, 3});
 }

@@ -84,6 +84,19 @@ std::vector<Kernel> samples() {
     winograd.source_channels = 160;
     winograd.target_channels = 48;
     result.emplace_back(winograd);
+    ImplicitGemm implicit;
+    implicit.batch = 2;
+    implicit.target_channels = 64;
+    implicit.source_extent[0] = 5;
+    implicit.source_extent[1] = implicit.target_extent[0] = 6;
+    implicit.target_extent[1] = 7;
+    implicit.taps[0] = 2;
+    implicit.taps[1] = 3;
+    implicit.dilation[0] = implicit.dilation[1] = 4;
+    implicit.pad[0] = implicit.pad[1] = 5;
+    implicit.has_bias = true;
+    implicit.epilogue = {{EpilogueStep::Kind::kMultiply, 0.0F, 0.0F}};
+    result.emplace_back(implicit);
     PackedGemm gemm;
     gemm.rows = 30;
     gemm.inner = 32;
@@ -309,7 +322,7 @@ std::vector<Kernel> samples() {
       DType::kInt64, true, true, false, 20, {3, 5}, {5, 0}, {5, 1}, {{5, 1, {5, 1}}}, "s"});
   if (isa >= VectorIsa::kAvx2) {
     result.emplace_back(WinogradWeights{std::get<Winograd>(result[0])});
-    result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[2])});
+    result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[3])});
   }
   result.emplace_back(HalfWeights{77});
   result.emplace_back(HalfGemmWeights{80, 5});

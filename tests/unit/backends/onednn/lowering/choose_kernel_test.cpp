@@ -146,7 +146,58 @@ TEST_CASE("a convolution with dilation is many without", "[onednn][choose]") {
   CHECK(kernel.pad[0] == 1);
   CHECK(kernel.pad[1] == 1);
   shape.spatial.pad_begin[0] = 3;
+  CHECK(refusal_of("winograd", shape).starts_with("the convolution has dilation"));
+}
+
+TEST_CASE("a convolution whose taps read much padding is one product for each of them",
+          "[onednn][choose]") {
+  ConvolutionShape shape = convolution(960, 256, 3, 14);
+  shape.source = {2, 960, 14, 13};
+  shape.target = {2, 256, 14, 13};
+  shape.spatial = {{1, 1}, {12, 11}, {12, 11}, {12, 11}};
+  for (const VectorIsa isa : {VectorIsa::kAvx2, VectorIsa::kAvx512}) {
+    const auto candidates = choose_convolution(shape, {}, machine(isa));
+    REQUIRE(candidates.front().name == "implicit-gemm");
+    const auto& kernel = std::get<ImplicitGemm>(candidates.front().kernel);
+    CHECK(kernel.batch == 2);
+    CHECK(kernel.source_channels == 960);
+    CHECK(kernel.target_channels == 256);
+    CHECK(kernel.source_extent[0] == 14);
+    CHECK(kernel.target_extent[1] == 13);
+    CHECK(kernel.taps[0] == 3);
+    CHECK(kernel.dilation[1] == 11);
+    CHECK(kernel.pad[0] == 12);
+  }
+  // Taps that read the source: oneDNN's convolution is faster, if it has one.
+  shape.spatial = {{1, 1}, {3, 3}, {3, 3}, {3, 3}};
+  shape.source[2] = shape.source[3] = shape.target[2] = shape.target[3] = 64;
   CHECK(taken(shape) == "onednn");
+  CHECK(taken(shape, VectorIsa::kAvx2) == "implicit-gemm");
+  // One dimension.
+  shape.source = shape.target = {1, 64, 1000};
+  shape.weight = {64, 64, 2};
+  shape.spatial = {{1}, {8}, {0}, {8}};
+  const auto first = choose_convolution(shape, {}, machine(VectorIsa::kAvx2)).front();
+  REQUIRE(first.name == "implicit-gemm");
+  const auto& line = std::get<ImplicitGemm>(first.kernel);
+  CHECK(line.taps[0] == 1);
+  CHECK(line.taps[1] == 2);
+  CHECK(line.dilation[0] == 1);
+  CHECK(line.pad[1] == 8);
+  CHECK(line.source_extent[0] == 1);
+  CHECK(line.source_extent[1] == 1000);
+}
+
+TEST_CASE("an implicit GEMM says what it does not compute", "[onednn][choose]") {
+  ConvolutionShape shape = convolution(64, 48, 3, 14);
+  CHECK(refusal_of("implicit-gemm", shape) == "the convolution has no dilation");
+  shape.spatial.dilation = {2, 2};
+  CHECK(refusal_of("implicit-gemm", shape) == "the target channels are no multiple of 32");
+  CHECK(refusal_of("implicit-gemm", shape, VectorIsa::kAvx2).empty());
+  shape.spatial.stride = {2, 1};
+  CHECK(refusal_of("implicit-gemm", shape) == "the stride is not 1");
+  shape.weight.push_back(3);
+  CHECK(refusal_of("implicit-gemm", shape) == "it convolves in one or two dimensions only");
 }
 
 TEST_CASE("a smaller tile is taken where it costs next to nothing", "[onednn][choose]") {
@@ -285,7 +336,7 @@ TEST_CASE("a kernel that does not do the epilogue is not chosen", "[onednn][choo
 TEST_CASE("a choice that lowering refuses falls to the next candidate", "[onednn][choose]") {
   auto candidates = choose_convolution(convolution(64, 64, 3, 56), {}, machine(VectorIsa::kAvx512));
   KernelChoice choice = choice_of(candidates);
-  REQUIRE(choice.rejected.size() == 3);
+  REQUIRE(choice.rejected.size() == 4);
   CHECK(choice.rejected[0].kernel == "onednn");
   CHECK(choice.rejected[0].reason.starts_with("its estimate is "));
   refuse_first(candidates, "for a reason");
