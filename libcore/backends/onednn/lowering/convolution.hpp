@@ -57,6 +57,14 @@ Lowered<Value> add_implicit_gemm(Lowering& lowering, const ConvolutionCall& call
 /// The same for a PackedGemm or a Gemv.
 Lowered<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& call,
                              const std::vector<Candidate>& candidates);
+/// A product with constant weights [columns, inner], of which shape and steps are set, and the
+/// current group's epilogue.
+Lowered<Value> add_packed_gemm(Lowering& lowering, const PackedGemm& gemm, const Value& source,
+                               const Value& weight, const std::optional<Value>& bias,
+                               const Layout& layout, KernelChoice choice);
+/// Whether a convolution walks over a signal of one channel, and how it is then computed.
+bool suits_windows(const Lowering& lowering, const ConvolutionCall& call);
+Lowered<Value> add_windows(Lowering& lowering, const ConvolutionCall& call);
 /// A pointwise convolution with a norm in front.
 Lowered<Value> add_norm_pointwise(Lowering& lowering, const ConvolutionCall& call,
                                   const Lowering::Norm& norm);

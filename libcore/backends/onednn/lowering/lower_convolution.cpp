@@ -6,7 +6,8 @@
 // so that no reorder stands between them and a concatenation of channels is one of memory. In
 // bfloat16 on a CPU with AMX channels lie last instead, which its kernels want. Kernels
 // with stride 1 that Winograd's minimal filtering suits go to lower_winograd.cpp, other ones with
-// dilation to lower_implicit_gemm.cpp. Else oneDNN chooses. Weights are laid out once, when they
+// dilation to lower_implicit_gemm.cpp. Else oneDNN chooses, but for signals of one channel that it
+// has no fast kernel for: lower_windows.cpp. Weights are laid out once, when they
 // are compiled.
 #include <algorithm>
 #include <string_view>
@@ -124,7 +125,7 @@ bool suits_tiles(const Lowering& lowering, const ConvolutionCall& call) {
 
 bool is_fast(const dnnl::convolution_forward::primitive_desc& primitive) {
   const std::string_view name = primitive.impl_info_str();
-  return !name.starts_with("ref") && !name.starts_with("gemm");
+  return !name.starts_with("ref") && name.find("gemm") == std::string_view::npos;
 }
 
 /// The first choice that oneDNN has a fast kernel for.
@@ -218,6 +219,7 @@ Lowered<Value> add_convolution(Lowering& lowering, const ConvolutionCall& call) 
       choose_convolution(shape_of(lowering, call), lowering.epilogue(), lowering.machine());
   if (const auto result = add_own(lowering, call, candidates)) return *result;
   auto [choice, primitive] = choose(lowering, call);
+  if (!is_fast(primitive) && suits_windows(lowering, call)) return add_windows(lowering, call);
   // Laid out first: a sum must not overwrite the memory that the source is then read from.
   const Value source = lowering.in_layout(call.source, primitive.src_desc());
   // Post-ops want the layout of the result, which only the bare primitive tells.

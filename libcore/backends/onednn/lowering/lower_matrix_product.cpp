@@ -124,6 +124,12 @@ Lowered<Value> add_first(Lowering& lowering, const std::vector<Candidate>& candi
 
 }  // namespace
 
+Lowered<Value> add_packed_gemm(Lowering& lowering, const PackedGemm& gemm, const Value& source,
+                               const Value& weight, const std::optional<Value>& bias,
+                               const Layout& layout, KernelChoice choice) {
+  return add_gemm(lowering, gemm, source, {weight, bias}, layout, std::move(choice));
+}
+
 std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, const Value& weight,
                                         const std::optional<Value>& bias) {
   const Shape shape = dimensions(a.layout);

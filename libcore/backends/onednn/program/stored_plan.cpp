@@ -95,9 +95,11 @@ void add_step(Plan& plan, StepRecord& record, const dnnl::primitive_desc_base& p
   }
 }
 
-/// oneDNN's GEMM cuts the sums themselves among threads, so their number decides on bits.
+/// oneDNN's GEMM cuts the sums themselves among threads, so their number decides on bits. Products
+/// call it gemm:jit, convolutions x64:gemm:jit.
 bool cuts_sums(const dnnl::primitive_desc_base& primitive) {
-  return primitive && std::string_view(primitive.impl_info_str()).starts_with("gemm");
+  return primitive &&
+         std::string_view(primitive.impl_info_str()).find("gemm") != std::string_view::npos;
 }
 
 /// The number of threads that a primitive gets in every run: one where there is little work, so
