@@ -174,35 +174,45 @@ template <typename V, Cell kCell, int kGates>
   store_part(task.after + row * task.after_row + element, state, count);
 }
 
-/// kBlocks blocks of the state from `block` on for kRows rows from `row` on.
-template <typename V, Cell kCell, int kGates, int kRows, int kBlocks>
+/// Vectors of the state that are computed together: of blocks side by side, or of one block.
+enum class Together : std::uint8_t { kBlocks, kOfOne };
+
+/// kBlocks blocks, or parts, of the state from `block` on for kRows rows from `row` on.
+template <typename V, Cell kCell, int kGates, int kRows, int kBlocks,
+          Together kTogether = Together::kBlocks>
 [[gnu::always_inline]] inline void step_rows(const StepTask& task, std::int64_t row,
                                              std::int64_t block) {
+  constexpr bool kOfOne = kTogether == Together::kOfOne;
+  constexpr std::int64_t kLanesApart = kOfOne ? kVector<V> : 0;
+  constexpr std::int64_t kBlocksApart = kOfOne ? 0 : 1;
   const std::int64_t block_floats = task.hidden * kGates * kLanes;
-  for (std::int64_t lane = 0; lane < kLanes; lane += kVector<V>) {
+  for (std::int64_t first = 0; first < kLanes; first += kVector<V> * (kOfOne ? kBlocks : 1)) {
+    const auto element = [&](int b) __attribute__((always_inline)) {
+      return (block + b * kBlocksApart) * kLanes + first + b * kLanesApart;
+    };
     V sums[kBlocks][kRows][kGates];
 #pragma GCC unroll 2
     for (int b = 0; b < kBlocks; ++b) {
 #pragma GCC unroll 6
       for (int i = 0; i < kRows; ++i) {
-        const float* gates =
-            task.gates + (row + i) * task.gates_row + (block + b) * kGates * kLanes + lane;
+        const float* gates = task.gates + (row + i) * task.gates_row +
+                             (block + b * kBlocksApart) * kGates * kLanes + first + b * kLanesApart;
 #pragma GCC unroll 4
         for (int gate = 0; gate < kGates; ++gate) {
           const bool is_candidate = kCell == Cell::kGru && gate == 2;
-          sums[b][i][gate] = load_vector<V>(
-              is_candidate ? task.state_bias + (block + b) * kLanes + lane : gates + gate * kLanes);
+          sums[b][i][gate] =
+              load_vector<V>(is_candidate ? task.state_bias + element(b) : gates + gate * kLanes);
         }
       }
     }
     multiply_gates<V, kGates, kRows, kBlocks>(
         task.before + row * task.before_row, task.before_row, task.hidden,
-        task.weight + block * block_floats + lane, block_floats, sums);
+        task.weight + block * block_floats + first, kOfOne ? kLanesApart : block_floats, sums);
 #pragma GCC unroll 2
     for (int b = 0; b < kBlocks; ++b) {
 #pragma GCC unroll 6
       for (int i = 0; i < kRows; ++i) {
-        finish_cell<V, kCell, kGates>(task, row + i, (block + b) * kLanes + lane, sums[b][i]);
+        finish_cell<V, kCell, kGates>(task, row + i, element(b), sums[b][i]);
       }
     }
   }
@@ -217,9 +227,15 @@ template <typename V, Cell kCell, int kGates>
       step_rows<V, kCell, kGates, kRows, 1>(task, row, block);
     }
   }
-  // Two blocks at a time: the sums of one row alone would wait for each other.
+  // Two vectors at a time: the sums of one row alone would wait for each other. Short vectors are
+  // two of one block, which read whole lines of its weights.
   for (; row < task.rows; ++row) {
     std::int64_t block = task.first;
+    if constexpr (2 * kVector<V> <= kLanes) {
+      for (; block < task.last; ++block) {
+        step_rows<V, kCell, kGates, 1, 2, Together::kOfOne>(task, row, block);
+      }
+    }
     for (; block + 2 <= task.last; block += 2) {
       step_rows<V, kCell, kGates, 1, 2>(task, row, block);
     }
