@@ -298,6 +298,21 @@ Candidate strassen_candidate(PackedGemm gemm, std::string refusal) {
   return result;
 }
 
+/// By the definition with weights of float32: oneDNN's products without AVX-512 are its GEMM, which
+/// takes as long, but orders the weights in every run and needs the same threads for the same bits,
+/// so that a busy neighbour holds it up.
+std::optional<Candidate> float32_candidate(const PackedGemm& gemm, const Machine& machine) {
+  if (gemm.float16_weights || machine.isa == VectorIsa::kAvx512) return std::nullopt;
+  Candidate result{PackedGemm::kName, {}, {}, machine.has_avx2() ? "" : kNoAvx2};
+  if (result.refusal.empty() && (gemm.inner % kBlock != 0 || gemm.columns % kBlock != 0)) {
+    result.refusal = "the features are no multiples of 16";
+  }
+  if (!result.refusal.empty()) return result;
+  result.cycles = direct_cycles(gemm);
+  result.kernel = gemm;
+  return result;
+}
+
 /// In float16, which has twice the multiply-adds.
 double float16_cycles(const PackedGemm& gemm) {
   return direct_cycles(
@@ -461,8 +476,9 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
                   .threads = machine.threads,
                   .isa = machine.isa};
   std::vector<Candidate> candidates{gemv_candidate(gemv, ""),
-                                    strassen_candidate(gemm, strassen_refusal(gemm, machine)),
-                                    {kOneDnn, {}, primitive_cycles(gemm), ""}};
+                                    strassen_candidate(gemm, strassen_refusal(gemm, machine))};
+  if (auto own = float32_candidate(gemm, machine)) candidates.push_back(*std::move(own));
+  candidates.push_back({kOneDnn, {}, primitive_cycles(gemm), ""});
   if (auto own = float16_candidate(gemm, "", machine)) candidates.push_back(*std::move(own));
   ask_for_epilogue(candidates, epilogue);
   return sorted(std::move(candidates));

@@ -188,6 +188,21 @@ TEST_CASE("a convolution whose taps read much padding is one product for each of
   CHECK(line.source_extent[1] == 1000);
 }
 
+TEST_CASE("a product without AVX-512 is one of our own", "[onednn][choose]") {
+  const auto taken_product = [](std::int64_t rows, std::int64_t inner, VectorIsa isa) {
+    return std::string(choose_product({rows, inner, 512, inner}, {}, machine(isa)).front().name);
+  };
+  CHECK(taken_product(48, 256, VectorIsa::kAvx2) == "packed-gemm");
+  CHECK(taken_product(48, 768, VectorIsa::kAvx2) == "strassen");
+  CHECK(taken_product(3, 256, VectorIsa::kAvx2) == "gemv");
+  CHECK(taken_product(48, 250, VectorIsa::kAvx2) == "onednn");
+  CHECK(taken_product(48, 256, VectorIsa::kAvx512) == "onednn");
+  CHECK(taken_product(48, 256, VectorIsa::kAny) == "onednn");
+  CHECK(refusal_of("packed-gemm",
+                   choose_product({48, 250, 512, 250}, {}, machine(VectorIsa::kAvx2))) ==
+        "the features are no multiples of 16");
+}
+
 TEST_CASE("an implicit GEMM says what it does not compute", "[onednn][choose]") {
   ConvolutionShape shape = convolution(64, 48, 3, 14);
   CHECK(refusal_of("implicit-gemm", shape) == "the convolution has no dilation");
