@@ -186,7 +186,8 @@ template <typename V, Cell kCell, int kGates, int kRows, int kBlocks,
   constexpr std::int64_t kLanesApart = kOfOne ? kVector<V> : 0;
   constexpr std::int64_t kBlocksApart = kOfOne ? 0 : 1;
   const std::int64_t block_floats = task.hidden * kGates * kLanes;
-  for (std::int64_t first = 0; first < kLanes; first += kVector<V> * (kOfOne ? kBlocks : 1)) {
+  constexpr std::int64_t kStep = kVector<V> + (kBlocks - 1) * kLanesApart;
+  for (std::int64_t first = 0; first < kLanes; first += kStep) {
     const auto element = [&](int b) __attribute__((always_inline)) {
       return (block + b * kBlocksApart) * kLanes + first + b * kLanesApart;
     };

@@ -457,7 +457,7 @@ TEST_CASE("onednn leaves out taps that read only padding", "[onednn][compiler]")
   CHECK(compiled.error_against_cpu() < 2e-5);
   if (std::string_view(kernel) == "one tap") {
     CHECK(compiled.count("weight_bytes") < 2 * 64 * 64 * 4);
-  } else {
+  } else if (std::string_view(kernel) != "convolution") {
     check_chosen(compiled, kernel);
   }
   check_threads(compiled, graph, {1, 3});
