@@ -40,7 +40,7 @@ using GemmMicroKernel = void (*)(const GemmTile&);
 /// and there, and then moves registers, which takes as many of a core's slots as a multiplication.
 template <typename V>
 [[gnu::always_inline]] inline void multiply_add(V& sum, V each, V factor) {
-#if NPU_HAS_X86
+#if NPU_HAS_X86 && !defined(__clang__)  // clang 14 asks a template for the registers of its caller
   if constexpr (!kIsWide<V>) {
     asm volatile("vfmadd231ps %1, %2, %0" : "+x"(sum) : "x"(each), "x"(factor));
   } else
