@@ -40,7 +40,8 @@ bool suits_windows(const Lowering& lowering, const ConvolutionCall& call) {
   return lowering.machine().has_avx2() && call.type == DType::kFloat32 && weight.size() == 3 &&
          weight[1] == 1 && call.groups == 1 && weight[0] % kStep == 0 &&
          all_are(call.spatial.dilation, 1) && lowering.is_constant(call.weight) &&
-         !is_pinned(lowering.node()) && operand_kernel_refusal(lowering.epilogue()).empty();
+         !is_pinned(lowering.node()) && operand_kernel_refusal(lowering.epilogue()).empty() &&
+         (call.output[2] - 1) * call.spatial.stride[0] + weight[2] > call.spatial.pad_begin[0];
 }
 
 Lowered<Value> add_windows(Lowering& lowering, const ConvolutionCall& call) {
