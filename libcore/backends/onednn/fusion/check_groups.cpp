@@ -38,7 +38,7 @@ constexpr auto kPatternRows = std::to_array<PatternRow>({
     {"product-post-ops", Kind::kEpilogue, VectorIsa::kAny},
     {"norm-relu", Kind::kEpilogue, VectorIsa::kAny},
     {"norm-pointwise", Kind::kNormPointwise, VectorIsa::kAvx2},
-    {"expand-depthwise", Kind::kExpandDepthwise, VectorIsa::kAvx512},
+    {"expand-depthwise", Kind::kExpandDepthwise, VectorIsa::kAvx2},
     {"quantized", Kind::kQuantized, VectorIsa::kAny},
 });
 
@@ -92,8 +92,7 @@ std::string refusal_of(const Graph& graph, const GivenGroup& given, const Fusion
                        VectorIsa isa) {
   const PatternRow* row = find_row(given.pattern);
   if (row != nullptr && row->least > isa) {
-    return "the kernel of '" + given.pattern + "' needs " +
-           (row->least == VectorIsa::kAvx512 ? "AVX-512" : "AVX2");
+    return "the kernel of '" + given.pattern + "' needs AVX2";
   }
   const std::vector<NodeId> computed =
       first == nullptr ? std::vector<NodeId>{given.nodes.front()} : first->all_nodes();

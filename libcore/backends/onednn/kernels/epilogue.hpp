@@ -75,4 +75,86 @@ template <bool kAvx512, typename V>
   return value;
 }
 
+/// value[i] = each(value[i], i) for `count` vectors that are `apart` floats apart.
+template <typename V, typename Each>
+[[gnu::always_inline]] inline void apply_each(float* values, std::int64_t apart, std::int64_t count,
+                                              const Each& each) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    store_vector(values + i * apart, each(load_vector<V>(values + i * apart), i));
+  }
+}
+
+/// A step without operands, whose kind is looked at once: the loop has nothing else in it.
+template <typename V>
+[[gnu::always_inline]] inline void apply_to_all(EpilogueStep step, float* values,
+                                                std::int64_t apart, std::int64_t count) {
+  using Kind = EpilogueStep::Kind;
+  const auto apply = [&](Kind kind) __attribute__((always_inline)) {
+    step.kind = kind;
+    apply_each<V>(
+        values, apart, count, [&](V value, std::int64_t) __attribute__((always_inline)) {
+          return apply_step<kIsWide<V>>(step, value);
+        });
+  };
+  switch (step.kind) {
+    case Kind::kRelu:
+      return apply(Kind::kRelu);
+    case Kind::kClip:
+      return apply(Kind::kClip);
+    case Kind::kLinear:
+      return apply(Kind::kLinear);
+    case Kind::kSwish:
+      return apply(Kind::kSwish);
+    case Kind::kHardSwish:
+      return apply(Kind::kHardSwish);
+    default:
+      return;
+  }
+}
+
+/// bias + sums[i * apart], then all steps, for `count` vectors side by side in the target from
+/// `place` on. The sums, which should be in the L1, are overwritten.
+template <typename V>
+[[gnu::always_inline]] inline void store_with_steps(std::span<const EpilogueStep> steps,
+                                                    const float* const* operands, float* sums,
+                                                    std::int64_t apart, V bias, std::int64_t count,
+                                                    float* target, std::int64_t place) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
+  const auto with = [&](const float* operand, const auto& combine) __attribute__((always_inline)) {
+    apply_each<V>(
+        sums, apart, count, [&](V value, std::int64_t i) __attribute__((always_inline)) {
+          return combine(value, load_vector<V>(operand + place + i * kLanes));
+        });
+  };
+  using Kind = EpilogueStep::Kind;
+  apply_each<V>(
+      sums, apart,
+      count, [&](V value, std::int64_t) __attribute__((always_inline)) { return value + bias; });
+  std::size_t operand = 0;
+  for (const EpilogueStep& step : steps) {
+    switch (step.kind) {
+      case Kind::kAccumulate:
+        with(
+            target, [&](V value, V other)
+                        __attribute__((always_inline)) { return value + other * step.alpha; });
+        break;
+      case Kind::kAdd:
+        with(
+            operands[operand++],
+            [](V value, V other) __attribute__((always_inline)) { return value + other; });
+        break;
+      case Kind::kMultiply:
+        with(
+            operands[operand++],
+            [](V value, V other) __attribute__((always_inline)) { return value * other; });
+        break;
+      default:
+        apply_to_all<V>(step, sums, apart, count);
+    }
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    store_vector(target + place + i * kLanes, load_vector<V>(sums + i * apart));
+  }
+}
+
 }  // namespace npu::onednn

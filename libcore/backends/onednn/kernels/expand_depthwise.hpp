@@ -13,13 +13,13 @@ namespace npu::onednn {
 /// A pointwise convolution with a depthwise convolution behind it, in one pass: the front of an
 /// inverted residual (Sandler et al., "MobileNetV2", 2018). What is between them is never stored as
 /// a whole. float32, or bfloat16 between kernels and in the products of the first convolution,
-/// whose results stay float32 for the second one. Channels in blocks of 16 in source and target,
-/// AVX2 or AVX-512.
+/// whose results stay float32 for the second one. Channels in blocks of lanes_of(isa) in source and
+/// target; AVX2, AVX-512 or NEON.
 struct ExpandDepthwise {
   static constexpr std::string_view kName = "expand-depthwise";
   std::int64_t batch = 1;
-  std::int64_t source_channels = 1;
-  std::int64_t channels = 16;           ///< between and behind; a multiple of 16
+  std::int64_t source_channels = 16;    ///< whole blocks, but for AVX-512
+  std::int64_t channels = 16;           ///< between and behind; a multiple of lanes_of(isa)
   std::int64_t source_extent[2]{1, 1};  ///< height, width
   std::int64_t target_extent[2]{1, 1};
   std::int64_t taps = 3;    ///< in both directions: 3 or 5
@@ -55,11 +55,13 @@ struct ExpandDepthwise {
   void run(const Operands& operands) const;
 };
 
-/// Weights [channels, inner] in panels of 32 channels, as ExpandDepthwise reads them.
+/// Weights [channels, inner] in panels of channels, as ExpandDepthwise reads them: two vectors of
+/// its `isa`.
 struct PanelWeights {
   static constexpr std::string_view kName = "panel-weights";
   std::int64_t channels = 16;
   std::int64_t inner = 1;
+  std::int64_t panel = 32;
   /// Rounded to bfloat16, two neighbours of `inner`, which is even, in the place of a float.
   bool pairs = false;
 

@@ -131,6 +131,16 @@ inline constexpr auto kFields<ImplicitGemm> =
                     NPU_FIELD(ImplicitGemm, epilogue), NPU_FIELD(ImplicitGemm, isa));
 
 template <>
+inline constexpr auto kFields<GroupedConvolution> = std::make_tuple(
+    NPU_FIELD(GroupedConvolution, batch), NPU_FIELD(GroupedConvolution, groups),
+    NPU_FIELD(GroupedConvolution, source_channels), NPU_FIELD(GroupedConvolution, target_channels),
+    NPU_FIELD(GroupedConvolution, source_extent), NPU_FIELD(GroupedConvolution, target_extent),
+    NPU_FIELD(GroupedConvolution, taps), NPU_FIELD(GroupedConvolution, stride),
+    NPU_FIELD(GroupedConvolution, dilation), NPU_FIELD(GroupedConvolution, pad),
+    NPU_FIELD(GroupedConvolution, has_bias), NPU_FIELD(GroupedConvolution, epilogue),
+    NPU_FIELD(GroupedConvolution, isa));
+
+template <>
 inline constexpr auto kFields<PackedGemm::Steps> =
     std::make_tuple(NPU_FIELD(PackedGemm::Steps, image), NPU_FIELD(PackedGemm::Steps, row),
                     NPU_FIELD(PackedGemm::Steps, block));
@@ -485,6 +495,7 @@ inline constexpr auto kFields<ColumnScales> = std::make_tuple(NPU_FIELD(ColumnSc
 template <>
 inline constexpr auto kFields<PanelWeights> = std::make_tuple(NPU_FIELD(PanelWeights, channels),
                                                               NPU_FIELD(PanelWeights, inner),
+                                                              NPU_FIELD(PanelWeights, panel),
                                                               NPU_FIELD(PanelWeights, pairs));
 
 template <>

@@ -105,6 +105,39 @@ Footprint footprint(const ImplicitGemm& kernel) {
   return builder.with_scratch(kernel, Count{1 << 13} * kFloat);
 }
 
+Footprint footprint(const GroupedConvolution& kernel) {
+  require_isa(kernel.isa, VectorIsa::kAvx2);
+  const std::int64_t lanes = lanes_of(kernel.isa);
+  const Count groups = at_least_one(kernel.groups, "groups");
+  for (const std::int64_t channels : {kernel.source_channels, kernel.target_channels}) {
+    require(channels > 0 && channels % lanes == 0 && channels % groups.value() == 0,
+            "channels fill no vectors, or no groups");
+  }
+  Count source = at_least_one(kernel.batch, "batch") * kernel.source_channels;
+  Count target = Count{kernel.batch} * kernel.target_channels;
+  Count weights = Count{kernel.inputs()} * kernel.target_channels;
+  Count planes = Count{kernel.inputs()} * lanes;
+  for (int i = 0; i < 2; ++i) {
+    const Count taps = at_least_one(kernel.taps[i], "taps");
+    const Count extent = at_least_one(kernel.target_extent[i], "target_extent");
+    source = source * at_least_one(kernel.source_extent[i], "source_extent");
+    target = target * extent;
+    weights = weights * taps;
+    const Count span = extent * at_least_one(kernel.stride[i], "stride") +
+                       taps * at_least_one(kernel.dilation[i], "dilation");
+    static_cast<void>(span + Count{kernel.pad[i]});
+    planes = planes * (i == 0 ? taps * kernel.dilation[i] : span);
+  }
+  FootprintBuilder builder;
+  builder.read(source)
+      .read(weights)
+      .read_if(kernel.has_bias, kernel.target_channels)
+      .read_epilogue(kernel.epilogue, target)
+      .write(target);
+  const Count rest = (Count{2} * kernel.inputs() + kernel.target_extent[1] + 2) * lanes;
+  return builder.with_scratch(kernel, (planes + rest) * kFloat);
+}
+
 const PackedGemm& checked_blocks(const PackedGemm& kernel) {
   const std::int64_t inner = kernel.use_strassen ? 32 : 16;
   const std::int64_t columns = kernel.use_strassen ? 64 : 16;
@@ -206,18 +239,21 @@ Footprint footprint(const Attention& kernel) {
 Footprint footprint(const ExpandDepthwise& kernel) {
   require_isa(kernel.isa, VectorIsa::kAvx2);
   require(ExpandDepthwise::supports(kernel.taps, kernel.stride), "there are no such 'taps'");
-  require(kernel.channels > 0 && kernel.channels % 16 == 0, "'channels' is no multiple of 16");
+  const std::int64_t lanes = lanes_of(kernel.isa);
+  require(kernel.channels > 0 && kernel.channels % lanes == 0, "'channels' fills no vectors");
   require(!kernel.bfloat16 || (cpu_multiplies_bfloat16() && kernel.isa == VectorIsa::kAvx512),
           "'bfloat16' is more than this CPU has");
+  require(kernel.isa == VectorIsa::kAvx512 || kernel.source_channels % lanes == 0,
+          "'source_channels' fills no blocks");
   require(!kernel.bfloat16 || kernel.source_channels % 2 == 0, "'source_channels' is odd");
   require_no_operands(kernel.expand_epilogue);
   require_no_operands(kernel.depthwise_epilogue);
   const Count batch = at_least_one(kernel.batch, "batch");
   const Count inputs = at_least_one(kernel.source_channels, "source_channels");
   const Count channels = kernel.channels;
-  Count source = batch * ((inputs.value() + 15) / 16 * 16);
+  Count source = batch * (Count(ceil_div(inputs.value(), lanes)) * lanes);
   Count target = batch * channels;
-  Count buffer = 32;  // floats that a thread expands at most
+  Count buffer = 2 * lanes;  // floats that a thread expands at most
   for (int i = 0; i < 2; ++i) {
     const Count from = at_least_one(kernel.source_extent[i], "source_extent");
     const Count to = at_least_one(kernel.target_extent[i], "target_extent");
@@ -228,8 +264,9 @@ Footprint footprint(const ExpandDepthwise& kernel) {
             "results lie outside the source");
     buffer = buffer * (to * kernel.stride + kernel.taps);
   }
-  if (kernel.bfloat16)
-    buffer = buffer + at_least_one(kernel.target_extent[1], "target_extent") * 16;
+  if (kernel.bfloat16) {
+    buffer = buffer + at_least_one(kernel.target_extent[1], "target_extent") * lanes;
+  }
   const Count size = size_of(kernel.bfloat16 ? DType::kBFloat16 : DType::kFloat32);
   FootprintBuilder builder;
   builder.read(source, size)
@@ -244,6 +281,7 @@ Footprint footprint(const ExpandDepthwise& kernel) {
 Footprint footprint(const PanelWeights& kernel) {
   const Count weights =
       at_least_one(kernel.channels, "channels") * at_least_one(kernel.inner, "inner");
+  require(kernel.panel > 0, "'panel' is not positive");
   require(!kernel.pairs || kernel.inner % 2 == 0, "'inner' is odd");
   return FootprintBuilder()
       .read(weights)

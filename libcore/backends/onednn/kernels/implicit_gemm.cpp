@@ -150,16 +150,12 @@ NPU_INLINE void store_results(const Piece& piece) {
   for (std::int64_t vector = 0; vector < 2; ++vector) {
     const std::int64_t group = 2 * piece.panel + vector;
     const V bias = call.has_bias ? load_vector<V>(operands.bias + group * kLanes) : V{};
-    const float* sums = piece.sums + vector * kLanes;
-    for (std::int64_t y = piece.y.begin; y < piece.y.end; ++y) {
+    float* sums = piece.sums + vector * kLanes;
+    for (std::int64_t y = piece.y.begin; y < piece.y.end; ++y, sums += piece.width() * 2 * kLanes) {
       const std::int64_t row =
           ((piece.image * groups + group) * call.target_extent[0] + y) * call.target_extent[1];
-      for (std::int64_t x = piece.x.begin; x < piece.x.end; ++x, sums += 2 * kLanes) {
-        const std::int64_t place = (row + x) * kLanes;
-        const V value = apply_steps<kIsWide<V>>(call.epilogue, load_vector<V>(sums) + bias,
-                                                operands.target, operands.epilogue.data(), place);
-        store_vector(operands.target + place, value);
-      }
+      store_with_steps(call.epilogue, operands.epilogue.data(), sums, 2 * kLanes, bias,
+                       piece.width(), operands.target, (row + piece.x.begin) * kLanes);
     }
   }
 }

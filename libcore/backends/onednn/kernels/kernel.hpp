@@ -14,6 +14,7 @@
 #include "kernels/gemv.hpp"
 #include "kernels/grid_sample.hpp"
 #include "kernels/group_norm.hpp"
+#include "kernels/grouped_convolution.hpp"
 #include "kernels/half_gemm.hpp"
 #include "kernels/implicit_gemm.hpp"
 #include "kernels/integer_product.hpp"
@@ -39,7 +40,8 @@ namespace npu::onednn {
 /// which gives the addresses of a step their names, and `run`, which allocates nothing.
 using Kernel = std::variant<
     // Chosen among others.
-    Winograd, ImplicitGemm, PackedGemm, HalfGemm, Gemv, Attention, ExpandDepthwise, SqueezeExcite,
+    Winograd, ImplicitGemm, GroupedConvolution, PackedGemm, HalfGemm, Gemv, Attention,
+    ExpandDepthwise, SqueezeExcite,
     // What oneDNN has no primitive for, or only a slow one.
     ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
     MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary,

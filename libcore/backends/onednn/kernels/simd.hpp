@@ -319,8 +319,10 @@ template <bool kAvx512, typename V>
   } else
 #endif
   {
-    x = x < low ? V{} + low : x;
-    return x > high ? V{} + high : x;
+    const V least = low - V{};  // the same vector in both places: one operation, not two
+    const V most = high - V{};
+    x = x < least ? least : x;
+    return x > most ? most : x;
   }
 }
 

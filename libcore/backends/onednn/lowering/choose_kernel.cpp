@@ -23,11 +23,17 @@ namespace npu::onednn {
 namespace {
 
 constexpr std::int64_t kBlock = 16;    // channels and features are multiples of this
+constexpr std::int64_t kVector = 8;    // floats of AVX2
 constexpr double kMultiplyCost = 1.1;  // cycles for a vector that should take one
 // Implicit GEMM, whose tiles are cut where rows end; and oneDNN with dilation and no AVX-512, where
 // it has only a product of matrices whose left one it copies (im2col).
 constexpr double kImplicitCost = 1.15;
 constexpr double kCopiedCost = 2.0;
+// Groups that do not fill vectors, whose inputs are permuted first; and oneDNN, which multiplies
+// them as matrices of their own.
+constexpr double kGroupedCost = 1.5;
+constexpr double kPermuteCost = 3.0;
+constexpr double kSmallGroupCost = 10.0;
 constexpr double kThreads = 2.0;  // a few: what is chosen must not depend on their number
 constexpr double kWeightBytesPerCycle = 8.0;  // of all threads together
 constexpr double kMaxWinogradShare = 0.9;     // what is gained has to be worth the rounding
@@ -83,10 +89,21 @@ double direct_cycles(const ConvolutionShape& shape, const Machine& machine) {
   return direct_cycles(positions * weights, weights * sizeof(float), machine.lanes());
 }
 
+/// What groups cost oneDNN: it has kernels for those of vectors of AVX2, with AVX-512, too, and
+/// multiplies others one by one.
+double group_cost(const ConvolutionShape& shape, std::int64_t lanes) {
+  const std::int64_t inputs = shape.weight[1];
+  const std::int64_t outputs = shape.weight[0] / shape.groups;
+  if (shape.groups == 1 || (inputs == 1 && outputs == 1)) return 1.0;
+  const bool fills = lanes >= kVector && inputs % kVector == 0 && outputs % kVector == 0;
+  return fills ? 1.0 : kSmallGroupCost;
+}
+
 /// The same by oneDNN.
 double primitive_cycles(const ConvolutionShape& shape, const Machine& machine) {
   const bool copies = machine.isa != VectorIsa::kAvx512 && !all_are(shape.spatial.dilation, 1);
-  return direct_cycles(shape, machine) * (copies ? kCopiedCost : 1.0);
+  return direct_cycles(shape, machine) * (copies ? kCopiedCost : 1.0) *
+         group_cost(shape, machine.lanes());
 }
 
 /// The part of the pairs of a tap and a result, along a dimension, that read no padding.
@@ -132,11 +149,16 @@ std::string at_least(const char* what, std::int64_t least, std::int64_t found) {
 }
 
 /// What any of our own kernels with ordered weights asks of a convolution; empty if nothing.
-std::string common_refusal(const ConvolutionShape& shape, const Machine& machine) {
+std::string ordered_refusal(const ConvolutionShape& shape, const Machine& machine) {
   if (!machine.has_avx2()) return kNoAvx2;
   if (shape.type != DType::kFloat32) return "it computes in float32 only";
   if (shape.is_pinned) return "npu-align keeps the node row-major";
-  if (!shape.has_constant_weight) return "the weight is not constant";
+  return shape.has_constant_weight ? "" : "the weight is not constant";
+}
+
+/// What those ask that have no groups.
+std::string common_refusal(const ConvolutionShape& shape, const Machine& machine) {
+  if (auto refusal = ordered_refusal(shape, machine); !refusal.empty()) return refusal;
   if (shape.groups != 1) return "the convolution has groups";
   if (shape.weight[0] % kBlock != 0 || shape.weight[1] % kBlock != 0) {
     return "the channels are no multiples of 16";
@@ -270,6 +292,46 @@ Candidate implicit_gemm_candidate(const ConvolutionShape& shape, const Machine& 
     cost *= live_share(shape, i);
   }
   result.cycles = direct_cycles(shape, machine) * cost;
+  result.kernel = kernel;
+  return result;
+}
+
+std::string grouped_refusal(const ConvolutionShape& shape, const Machine& machine) {
+  if (shape.groups == 1) return "the convolution has no groups";
+  if (auto refusal = ordered_refusal(shape, machine); !refusal.empty()) return refusal;
+  if (shape.weight.size() > 4) return "it convolves in one or two dimensions only";
+  if (shape.weight[1] == 1 && shape.weight[0] == shape.groups)
+    return "the convolution is depthwise";
+  const std::int64_t lanes = machine.lanes();
+  if (shape.source[1] % lanes != 0 || shape.target[1] % lanes != 0) {
+    return "the channels are no multiples of " + std::to_string(lanes);
+  }
+  return "";
+}
+
+/// One dimension is the last of two.
+Candidate grouped_candidate(const ConvolutionShape& shape, const Machine& machine) {
+  Candidate result{GroupedConvolution::kName, {}, {}, grouped_refusal(shape, machine)};
+  if (!result.refusal.empty()) return result;
+  GroupedConvolution kernel;
+  kernel.isa = machine.isa;
+  kernel.threads = machine.threads;
+  kernel.batch = shape.source[0];
+  kernel.groups = shape.groups;
+  kernel.source_channels = shape.source[1];
+  kernel.target_channels = shape.target[1];
+  const std::size_t rank = shape.weight.size() - 2;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t to = 2 - rank + i;
+    kernel.source_extent[to] = shape.source[i + 2];
+    kernel.target_extent[to] = shape.target[i + 2];
+    kernel.taps[to] = shape.weight[i + 2];
+    kernel.stride[to] = shape.spatial.stride[i];
+    kernel.dilation[to] = shape.spatial.dilation[i];
+    kernel.pad[to] = shape.spatial.pad_begin[i];
+  }
+  const auto taps = static_cast<double>(kernel.all_taps());
+  result.cycles = direct_cycles(shape, machine) * (kGroupedCost + kPermuteCost / taps);
   result.kernel = kernel;
   return result;
 }
@@ -433,6 +495,7 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
   std::vector<Candidate> candidates;
   candidates.push_back(winograd_candidate(shape, machine));
   candidates.push_back(implicit_gemm_candidate(shape, machine));
+  candidates.push_back(grouped_candidate(shape, machine));
   const PackedGemm gemm = pointwise_gemm(shape.target, shape.weight[1], machine);
   std::string refusal = common_refusal(shape, machine);
   if (refusal.empty() && !is_pointwise(shape.weight, shape.spatial, shape.groups)) {

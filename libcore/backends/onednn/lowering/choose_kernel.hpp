@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/gemv.hpp"
+#include "kernels/grouped_convolution.hpp"
 #include "kernels/half_gemm.hpp"
 #include "kernels/implicit_gemm.hpp"
 #include "kernels/packed_gemm.hpp"
@@ -53,7 +54,8 @@ struct ProductShape {
 
 /// One way to compute a node: its estimate, or why it is none.
 struct Candidate {
-  using Kernel = std::variant<std::monostate, Winograd, ImplicitGemm, PackedGemm, HalfGemm, Gemv>;
+  using Kernel = std::variant<std::monostate, Winograd, ImplicitGemm, GroupedConvolution,
+                              PackedGemm, HalfGemm, Gemv>;
   std::string_view name;
   Kernel kernel;  ///< without epilogue, bias and norm; std::monostate: oneDNN's primitive
   std::optional<double> cycles;

@@ -54,6 +54,9 @@ Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
 /// The same for an ImplicitGemm.
 Lowered<Value> add_implicit_gemm(Lowering& lowering, const ConvolutionCall& call,
                                  const std::vector<Candidate>& candidates);
+/// The same for a GroupedConvolution.
+Lowered<Value> add_grouped_convolution(Lowering& lowering, const ConvolutionCall& call,
+                                       const std::vector<Candidate>& candidates);
 /// The same for a PackedGemm or a Gemv.
 Lowered<Value> add_pointwise(Lowering& lowering, const ConvolutionCall& call,
                              const std::vector<Candidate>& candidates);

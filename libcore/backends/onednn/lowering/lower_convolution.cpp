@@ -6,9 +6,9 @@
 // so that no reorder stands between them and a concatenation of channels is one of memory. In
 // bfloat16 on a CPU with AMX channels lie last instead, which its kernels want. Kernels
 // with stride 1 that Winograd's minimal filtering suits go to lower_winograd.cpp, other ones with
-// dilation to lower_implicit_gemm.cpp. Else oneDNN chooses, but for signals of one channel that it
-// has no fast kernel for: lower_windows.cpp. Weights are laid out once, when they
-// are compiled.
+// dilation to lower_implicit_gemm.cpp, ones with small groups to lower_grouped_convolution.cpp.
+// Else oneDNN chooses, but for signals of one channel that it has no fast kernel for:
+// lower_windows.cpp. Weights are laid out once, when they are compiled.
 #include <algorithm>
 #include <string_view>
 
@@ -184,6 +184,8 @@ std::optional<Value> add_own(Lowering& lowering, const ConvolutionCall& call,
                       ? add_winograd(lowering, call, candidates)
                   : std::holds_alternative<ImplicitGemm>(kernel)
                       ? add_implicit_gemm(lowering, call, candidates)
+                  : std::holds_alternative<GroupedConvolution>(kernel)
+                      ? add_grouped_convolution(lowering, call, candidates)
                       : add_pointwise(lowering, call, candidates);
     if (result) return *std::move(result);
     refuse_first(candidates, result.refusal().reason);

@@ -252,6 +252,14 @@ Value target_of(Lowering& lowering, const std::optional<Value>& accumulated, DTy
   return *accumulated;
 }
 
+Lowered<OwnEpilogue> own_epilogue(Lowering& lowering, const Value& source, const Layout& layout) {
+  auto bound = bind_epilogue(lowering, layout, {source});
+  if (!bound) return bound.refusal();
+  auto steps = steps_of(*bound);
+  if (!steps) return steps.refusal();
+  return OwnEpilogue{*std::move(bound), *std::move(steps)};
+}
+
 PostOps post_ops_of(const BoundEpilogue& epilogue) {
   PostOps result;
   for (const BoundEpilogue::Op& each : epilogue.ops) {

@@ -24,8 +24,8 @@ Lowered<std::vector<EpilogueStep>> plain_steps(const Lowering& lowering) {
 /// Whether the kernel computes in `type`, with so many channels of the source. Products of tiles
 /// take less time than the kernel's pairs, what is stored between the convolutions included.
 bool computes_in(const Lowering& lowering, DType type, std::int64_t channels) {
-  if (type == DType::kFloat32) return true;
   const Machine& machine = lowering.machine();
+  if (type == DType::kFloat32) return machine.has_avx512() || channels % machine.lanes() == 0;
   return type == DType::kBFloat16 && machine.multiplies_bfloat16 && !machine.multiplies_tiles &&
          channels % 2 == 0;
 }
@@ -39,11 +39,13 @@ Lowered<Lowering::Expansion> read_expansion(Lowering& lowering, const Node& node
   const Shape weight = dimensions(call.weight.layout);
   if (!computes_in(lowering, call.type, weight[1])) {
     return NotFused{
-        "the kernel of both convolutions computes in float32, or in bfloat16 where the CPU "
-        "multiplies pairs of such numbers but not tiles and the channels are even"};
+        "the kernel of both convolutions computes in float32, without AVX-512 of channels that "
+        "fill "
+        "vectors, or in bfloat16 where the CPU multiplies pairs of such numbers but not tiles and "
+        "the channels are even"};
   }
   if (call.groups != 1 || weight.size() != 4 || weight[2] != 1 || weight[3] != 1 ||
-      weight[0] % 16 != 0 || !all_are(call.spatial.stride, 1) ||
+      weight[0] % lowering.machine().lanes() != 0 || !all_are(call.spatial.stride, 1) ||
       !all_are(call.spatial.pad_begin, 0) || !lowering.is_constant(call.weight) ||
       (call.bias && !lowering.is_constant(*call.bias)) || is_pinned(node)) {
     return NotFused{"the first convolution is no part of the second one's kernel"};
@@ -98,12 +100,14 @@ Lowered<Value> add_expand_depthwise(Lowering& lowering, const ConvolutionCall& c
   kernel.expand_has_bias = expansion.bias.has_value();
   kernel.depthwise_has_bias = call.bias.has_value();
   kernel.threads = lowering.machine().threads;
+  kernel.isa = lowering.machine().isa;
 
   const Layout layout = lowering.blocked(call.output, call.type);
   kernel.depthwise_epilogue = *std::move(steps);
 
-  const PanelWeights expand{kernel.channels, kernel.source_channels, kernel.bfloat16};
-  const PanelWeights filter{kernel.channels, kernel.taps * kernel.taps, false};
+  const std::int64_t panel = 2 * lowering.machine().lanes();
+  const PanelWeights expand{kernel.channels, kernel.source_channels, panel, kernel.bfloat16};
+  const PanelWeights filter{kernel.channels, kernel.taps * kernel.taps, panel};
   const auto in_panels = [&](const Value& weight, const PanelWeights& order) {
     return ordered_weights(lowering, lowering.in_type(weight, DType::kFloat32), order.floats(),
                            order);

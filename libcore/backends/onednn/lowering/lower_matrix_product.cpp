@@ -17,19 +17,6 @@ struct Factors {
   const Lowering::Norm* norm = nullptr;
 };
 
-/// The current group's epilogue for a kernel of our own.
-struct OwnEpilogue {
-  BoundEpilogue bound;
-  std::vector<EpilogueStep> steps;
-};
-Lowered<OwnEpilogue> own_epilogue(Lowering& lowering, const Value& source, const Layout& layout) {
-  auto bound = bind_epilogue(lowering, layout, {source});
-  if (!bound) return bound.refusal();
-  auto steps = steps_of(*bound);
-  if (!steps) return steps.refusal();
-  return OwnEpilogue{*std::move(bound), *std::move(steps)};
-}
-
 /// What the step reads, the operands of the epilogue last.
 std::vector<Value> reads_of(Lowering& lowering, const Value& source, const Factors& factors,
                             const OwnEpilogue& epilogue) {

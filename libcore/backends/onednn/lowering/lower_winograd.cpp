@@ -70,17 +70,15 @@ Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
   const Value source =
       lowering.in_layout(call.source, lowering.blocked(dimensions(call.source.layout), call.type));
   const Layout layout = lowering.blocked(call.output, call.type);
-  const auto epilogue = bind_epilogue(lowering, layout, {source});
+  auto epilogue = own_epilogue(lowering, source, layout);
   if (!epilogue) return epilogue.refusal();
-  auto steps = steps_of(*epilogue);
-  if (!steps) return steps.refusal();
   const bool has_phases = !all_are(call.spatial.dilation, 1);
-  if (has_phases && (!epilogue->reads().empty() || epilogue->accumulated)) {
+  if (has_phases && (!epilogue->bound.reads().empty() || epilogue->bound.accumulated)) {
     return NotFused{"operands of the epilogue lie like the result, not like its phases"};
   }
   const Value weight =
       ordered_weights(lowering, call.weight, kernel.weight_floats(), WinogradWeights{kernel});
-  kernel.epilogue = *std::move(steps);
+  kernel.epilogue = std::move(epilogue->steps);
   kernel.has_bias = call.bias.has_value();
   std::vector<Value> reads{source, weight};
   const std::vector<std::int64_t>& dilation = call.spatial.dilation;
@@ -93,11 +91,11 @@ Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
                         KernelKind::kReorder);
   }
   if (call.bias) reads.push_back(*call.bias);
-  for (const Value& operand : epilogue->reads()) reads.push_back(operand);
+  for (const Value& operand : epilogue->bound.reads()) reads.push_back(operand);
   const Value target =
       has_phases ? lowering.temporary(call.type,
                                       lowering.blocked(phases_of(call.output, dilation), call.type))
-                 : target_of(lowering, epilogue->accumulated, call.type, layout);
+                 : target_of(lowering, epilogue->bound.accumulated, call.type, layout);
   const std::size_t scratch = kernel.scratch_bytes();
   lowering.note_choice(choice_of(candidates));
   lowering.add_kernel(reads, target, std::move(kernel), KernelKind::kCompute, scratch);

@@ -368,6 +368,12 @@ struct PostOps {
 PostOps post_ops_of(const BoundEpilogue& epilogue);
 /// The epilogue as steps of a kernel of our own, which reads `epilogue.reads()`.
 Lowered<std::vector<EpilogueStep>> steps_of(const BoundEpilogue& epilogue);
+/// Both, for a kernel of our own that reads `source`.
+struct OwnEpilogue {
+  BoundEpilogue bound;
+  std::vector<EpilogueStep> steps;
+};
+Lowered<OwnEpilogue> own_epilogue(Lowering& lowering, const Value& source, const Layout& layout);
 /// Weights [.., channels, ..] and bias with the batch norms of the current group's epilogue folded
 /// in. `weight` is float32 or bfloat16 and plain; dimension 0 counts channels, or for a transposed
 /// convolution dimension 1 within each of `groups` runs of dimension 0.

@@ -498,11 +498,12 @@ TEST_CASE("onednn expands and filters by channel in one kernel", "[onednn][compi
   const std::int64_t height = GENERATE(37, 6);
   const std::int64_t batch = height == 6 ? 2 : 1;
   const auto extent = [&](std::int64_t n) { return (n + 2 * padding - taps) / stride + 1; };
-  const Shape source{batch, 20, height, 19};
+  const std::int64_t inputs = height == 6 ? 24 : 20;
+  const Shape source{batch, inputs, height, 19};
   const Shape middle{batch, 48, height, 19};
   const Shape target{batch, 48, extent(height), extent(19)};
   GraphBuilder graph;
-  graph.input("x", source).weight("w", {48, 20, 1, 1}).weight("d", {48, 1, taps, taps});
+  graph.input("x", source).weight("w", {48, inputs, 1, 1}).weight("d", {48, 1, taps, taps});
   graph.weight("b", {48});
   graph.node("x1", "aten.relu.default", {"x"}, source);
   const auto add_function = [&](const std::string& name, const std::string& input,
@@ -525,11 +526,51 @@ TEST_CASE("onednn expands and filters by channel in one kernel", "[onednn][compi
   INFO(taps << " taps, stride " << stride << ", padding " << padding << ", " << function);
   Compiled compiled(graph);
   CHECK(compiled.error_against_cpu() < 1e-5);
-  if (has_avx512()) {
+  if (has_avx512() || (has_avx2() && inputs % 8 == 0)) {
     // relu, sigmoid, and one for all the rest.
     CHECK(compiled.count("kernels") - compiled.count("reorders") == 3);
     CHECK(runs_kernel(compiled, "expand-depthwise"));
   }
+}
+
+TEST_CASE("onednn computes groups that do not fill vectors", "[onednn][compiler]") {
+  struct Case {
+    std::int64_t inputs;
+    std::int64_t outputs;
+    std::int64_t groups;
+    std::vector<std::int64_t> stride;
+    std::vector<std::int64_t> dilation;
+  };
+  const auto each = GENERATE(Case{32, 32, 8, {1, 1}, {1, 1}}, Case{16, 48, 16, {1, 1}, {2, 1}},
+                             Case{48, 48, 4, {2, 2}, {1, 1}}, Case{64, 16, 8, {1, 2}, {1, 3}},
+                             Case{32, 32, 8, {2}, {2}}, Case{24, 24, 8, {1, 1}, {1, 1}});
+  const bool is_line = each.stride.size() == 1;
+  const auto in_rank = [&](const Shape& shape) {
+    return is_line ? Shape{shape[0], shape[1], shape[3]} : shape;
+  };
+  const auto extent = [&](std::int64_t size, std::size_t i) {
+    return (size + 2 - 2 * each.dilation[i] - 1) / each.stride[i] + 1;
+  };
+  const Shape source = in_rank({2, each.inputs, 9, 20});
+  const Shape target =
+      in_rank({2, each.outputs, is_line ? 1 : extent(9, 0), extent(20, is_line ? 0 : 1)});
+  GraphBuilder graph;
+  graph.input("x", source).input("y", target).weight("b", {each.outputs});
+  graph.weight("w", in_rank({each.outputs, each.inputs / each.groups, 3, 3}));
+  const std::string rank = is_line ? "1" : "2";
+  graph.node("x1", "aten.relu.default", {"x"}, source);
+  graph.node("c", "aten.conv" + rank + "d.default", {"x1", "p_w", "p_b"}, target,
+             {{"stride", each.stride},
+              {"padding", std::vector<std::int64_t>(each.stride.size(), 1)},
+              {"dilation", each.dilation},
+              {"groups", each.groups}});
+  graph.node("s", "aten.add.Tensor", {"c", "y"}, target);
+  graph.node("r", "aten.relu.default", {"s"}, target).output("r");
+  INFO(each.groups << " groups of " << each.inputs << " to " << each.outputs << " channels");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  const bool fills_blocks = each.inputs % 16 == 0 && each.outputs % 16 == 0;
+  if (fills_blocks && has_avx2()) CHECK(runs_kernel(compiled, "grouped-convolution"));
 }
 
 TEST_CASE("onednn's products of one row have the same bits on any number of threads",

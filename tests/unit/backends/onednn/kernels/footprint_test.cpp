@@ -97,6 +97,24 @@ std::vector<Kernel> samples() {
     implicit.has_bias = true;
     implicit.epilogue = {{EpilogueStep::Kind::kMultiply, 0.0F, 0.0F}};
     result.emplace_back(implicit);
+    GroupedConvolution grouped;
+    grouped.batch = 2;
+    grouped.groups = 16;
+    grouped.source_channels = 32;
+    grouped.target_channels = 48;
+    grouped.source_extent[0] = 5;
+    grouped.source_extent[1] = 40;
+    grouped.target_extent[0] = 4;
+    grouped.target_extent[1] = 21;
+    grouped.taps[0] = 2;
+    grouped.taps[1] = 3;
+    grouped.stride[1] = 2;
+    grouped.dilation[0] = grouped.dilation[1] = 2;
+    grouped.pad[0] = 1;
+    grouped.pad[1] = 3;
+    grouped.has_bias = true;
+    grouped.epilogue = {{EpilogueStep::Kind::kMultiply, 0.0F, 0.0F}};
+    result.emplace_back(grouped);
     PackedGemm gemm;
     gemm.rows = 30;
     gemm.inner = 32;
@@ -125,7 +143,7 @@ std::vector<Kernel> samples() {
     half.epilogue = {{EpilogueStep::Kind::kAdd, 0.0F, 0.0F}};
     result.emplace_back(half);
     ExpandDepthwise expand;
-    expand.source_channels = 5;
+    expand.source_channels = 16;
     expand.channels = 48;
     expand.source_extent[0] = expand.source_extent[1] = 9;
     expand.target_extent[0] = expand.target_extent[1] = 5;
@@ -322,7 +340,7 @@ std::vector<Kernel> samples() {
       DType::kInt64, true, true, false, 20, {3, 5}, {5, 0}, {5, 1}, {{5, 1, {5, 1}}}, "s"});
   if (isa >= VectorIsa::kAvx2) {
     result.emplace_back(WinogradWeights{std::get<Winograd>(result[0])});
-    result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[3])});
+    result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[4])});
   }
   result.emplace_back(HalfWeights{77});
   result.emplace_back(HalfGemmWeights{80, 5});

@@ -214,8 +214,6 @@ TEST_CASE("ExpandDepthwise keeps pixels apart", "[onednn][kernels][special]") {
   const auto filter_weight = normal_floats(kChannels * 9, 3, 0.3F);
   std::vector<float> ordered_expand(expand_weight.size());
   std::vector<float> ordered_filter(filter_weight.size());
-  PanelWeights{kChannels, 16}.run({expand_weight.data(), ordered_expand.data()});
-  PanelWeights{kChannels, 9}.run({filter_weight.data(), ordered_filter.data()});
   for (const Data& data : special_data(16 * 63, 3 * 63 + 31)) {
     const auto expected = filter.run(expand.run(data.values, expand_weight, {}), filter_weight, {});
     auto middle = expand.run(magnitudes(data.values), magnitudes(expand_weight), {});
@@ -230,13 +228,53 @@ TEST_CASE("ExpandDepthwise keeps pixels apart", "[onednn][kernels][special]") {
         kernel.pad[i] = 1;
       }
       kernel.isa = isa;
+      const std::int64_t lanes = lanes_of(isa);
+      PanelWeights{kChannels, 16, 2 * lanes}.run({expand_weight.data(), ordered_expand.data()});
+      PanelWeights{kChannels, 9, 2 * lanes}.run({filter_weight.data(), ordered_filter.data()});
       std::vector<float> target(expected.size());
       std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
-      const auto blocks = in_blocks(data.values, 1, 16, 63);
+      const auto blocks = in_blocks(data.values, 1, 16, 63, lanes);
       kernel.run({bytes(blocks), ordered_expand.data(), ordered_filter.data(), nullptr, nullptr,
                   bytes(target), scratch.data()});
       INFO(data.name);
-      CHECK(first_fault(from_blocks(target, 1, kChannels, 63), expected, terms) == "");
+      CHECK(first_fault(from_blocks(target, 1, kChannels, 63, lanes), expected, terms) == "");
+    }
+  }
+}
+
+TEST_CASE("GroupedConvolution keeps groups and pixels apart", "[onednn][kernels][special]") {
+  constexpr std::int64_t kChannels = 48;
+  constexpr std::int64_t kGroups = 4;  // of 12 channels, which end within vectors
+  constexpr std::int64_t kInner = kChannels / kGroups * 9;
+  const ExactConvolution exact{1, kChannels / kGroups, kChannels, kGroups, {9, 7}, {3, 3}, {1, 1},
+                               1};
+  const auto weight = normal_floats(kChannels * kInner, 2, 0.25F);
+  for (const Data& data : special_data(kChannels * 63, 17 * 63 + 31)) {
+    const auto expected = exact.run(data.values, weight, {});
+    const auto terms = exact.run(magnitudes(data.values), magnitudes(weight), {});
+    for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
+      GroupedConvolution kernel;
+      kernel.groups = kGroups;
+      kernel.source_channels = kernel.target_channels = kChannels;
+      for (int i = 0; i < 2; ++i) {
+        kernel.source_extent[i] = kernel.target_extent[i] = exact.extent[i];
+        kernel.taps[i] = 3;
+        kernel.pad[i] = 1;
+      }
+      kernel.isa = isa;
+      const std::int64_t lanes = lanes_of(isa);
+      std::vector<float> ordered(weight.size());
+      StridedCopy{sizeof(float),
+                  {kChannels / lanes, kInner, lanes},
+                  {lanes * kInner, 1, kInner},
+                  {kInner * lanes, lanes, 1}}
+          .run({bytes(weight), bytes(ordered)});
+      std::vector<float> target(expected.size());
+      std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
+      const auto blocks = in_blocks(data.values, 1, kChannels, 63, lanes);
+      kernel.run({blocks.data(), ordered.data(), nullptr, {}, target.data(), scratch.data()});
+      INFO(data.name);
+      CHECK(first_fault(from_blocks(target, 1, kChannels, 63, lanes), expected, terms) == "");
     }
   }
 }

@@ -215,6 +215,40 @@ TEST_CASE("an implicit GEMM says what it does not compute", "[onednn][choose]") 
   CHECK(refusal_of("implicit-gemm", shape) == "it convolves in one or two dimensions only");
 }
 
+TEST_CASE("groups that do not fill vectors have a kernel", "[onednn][choose]") {
+  const auto grouped = [](std::int64_t channels, std::int64_t groups) {
+    ConvolutionShape shape = convolution(channels, channels, 3, 28);
+    shape.groups = groups;
+    shape.weight[1] /= groups;
+    return shape;
+  };
+  const ConvolutionShape resnext = grouped(128, 32);
+  for (const VectorIsa isa : {VectorIsa::kAvx2, VectorIsa::kAvx512}) {
+    CHECK(taken(resnext, isa) == "grouped-convolution");
+    CHECK(taken(grouped(48, 4), isa) == "grouped-convolution");  // groups of 12
+    CHECK(taken(grouped(128, 2), isa) == "onednn");
+    CHECK(taken(grouped(128, 16), isa) == "onednn");  // of 8, which fill vectors of AVX2
+    CHECK(refusal_of("grouped-convolution", grouped(64, 64), isa) ==
+          "the convolution is depthwise");
+    CHECK(refusal_of("grouped-convolution", grouped(64, 1), isa) ==
+          "the convolution has no groups");
+    CHECK(
+        refusal_of("grouped-convolution", grouped(36, 9), isa).starts_with("the channels are no"));
+  }
+  CHECK(taken(resnext, VectorIsa::kAny) == "onednn");
+  ConvolutionShape doubled = grouped(64, 64);  // two results of a channel
+  doubled.weight[0] = doubled.target[1] = 128;
+  doubled.spatial.stride = {2, 1};
+  doubled.spatial.dilation = {1, 3};
+  const auto first = choose_convolution(doubled, {}, machine(VectorIsa::kAvx2)).front();
+  REQUIRE(first.name == "grouped-convolution");
+  const auto& kernel = std::get<GroupedConvolution>(first.kernel);
+  CHECK(kernel.inputs() == 1);
+  CHECK(kernel.stride[0] == 2);
+  CHECK(kernel.dilation[1] == 3);
+  CHECK(kernel.target_channels == 128);
+}
+
 TEST_CASE("a smaller tile is taken where it costs next to nothing", "[onednn][choose]") {
   ConvolutionShape shape = convolution(64, 64, 3, 56);
   const auto tile = [&](double flops) {
@@ -351,7 +385,7 @@ TEST_CASE("a kernel that does not do the epilogue is not chosen", "[onednn][choo
 TEST_CASE("a choice that lowering refuses falls to the next candidate", "[onednn][choose]") {
   auto candidates = choose_convolution(convolution(64, 64, 3, 56), {}, machine(VectorIsa::kAvx512));
   KernelChoice choice = choice_of(candidates);
-  REQUIRE(choice.rejected.size() == 4);
+  REQUIRE(choice.rejected.size() == 5);
   CHECK(choice.rejected[0].kernel == "onednn");
   CHECK(choice.rejected[0].reason.starts_with("its estimate is "));
   refuse_first(candidates, "for a reason");
