@@ -67,11 +67,13 @@ double weight_bytes(const Product& product) {
   return static_cast<double>(product.inner * product.columns) * (product.float16_weights ? 2 : 4);
 }
 
-double direct_cycles(const PackedGemm& gemm) {
+double direct_cycles(const PackedGemm& gemm, std::int64_t lanes) {
   return direct_cycles(
       static_cast<double>(gemm.images * gemm.rows) * static_cast<double>(gemm.inner * gemm.columns),
-      weight_bytes(gemm), lanes_of(gemm.isa));
+      weight_bytes(gemm), lanes);
 }
+
+double direct_cycles(const PackedGemm& gemm) { return direct_cycles(gemm, lanes_of(gemm.isa)); }
 
 /// The same by oneDNN, whose weights are floats.
 double primitive_cycles(PackedGemm gemm) {
@@ -360,26 +362,23 @@ Candidate strassen_candidate(PackedGemm gemm, std::string refusal) {
   return result;
 }
 
+/// Why a product by the definition does not take such features; empty if it does.
+std::string features_refusal(const PackedGemm& gemm) {
+  if (gemm.inner % kBlock == 0 && gemm.columns % kBlock == 0) return "";
+  return "the features are no multiples of 16";
+}
+
 /// By the definition with weights of float32: oneDNN's products without AVX-512 are its GEMM, which
 /// takes as long, but orders the weights in every run and needs the same threads for the same bits,
 /// so that a busy neighbour holds it up.
 std::optional<Candidate> float32_candidate(const PackedGemm& gemm, const Machine& machine) {
   if (gemm.float16_weights || machine.isa == VectorIsa::kAvx512) return std::nullopt;
   Candidate result{PackedGemm::kName, {}, {}, machine.has_avx2() ? "" : kNoAvx2};
-  if (result.refusal.empty() && (gemm.inner % kBlock != 0 || gemm.columns % kBlock != 0)) {
-    result.refusal = "the features are no multiples of 16";
-  }
+  if (result.refusal.empty()) result.refusal = features_refusal(gemm);
   if (!result.refusal.empty()) return result;
   result.cycles = direct_cycles(gemm);
   result.kernel = gemm;
   return result;
-}
-
-/// In float16, which has twice the multiply-adds.
-double float16_cycles(const PackedGemm& gemm) {
-  return direct_cycles(
-      static_cast<double>(gemm.images * gemm.rows) * static_cast<double>(gemm.inner * gemm.columns),
-      weight_bytes(gemm), 2 * lanes_of(gemm.isa));
 }
 
 /// By the definition with weights of float16, which oneDNN's products do not read; in float16 where
@@ -389,16 +388,14 @@ std::optional<Candidate> float16_candidate(const PackedGemm& gemm, const std::st
   if (!gemm.float16_weights) return std::nullopt;
   const bool in_float16 = machine.multiplies_float16;
   Candidate result{in_float16 ? HalfGemm::kName : PackedGemm::kName, {}, {}, refusal};
-  if (refusal.empty() && (gemm.inner % kBlock != 0 || gemm.columns % kBlock != 0)) {
-    result.refusal = "the features are no multiples of 16";
-  }
+  if (result.refusal.empty()) result.refusal = features_refusal(gemm);
   if (!result.refusal.empty()) return result;
   if (!in_float16) {
     result.cycles = direct_cycles(gemm);
     result.kernel = gemm;
     return result;
   }
-  result.cycles = float16_cycles(gemm);
+  result.cycles = direct_cycles(gemm, 2 * lanes_of(gemm.isa));  // which has twice the multiply-adds
   result.kernel = HalfGemm{.images = gemm.images,
                            .rows = gemm.rows,
                            .inner = gemm.inner,

@@ -35,7 +35,23 @@ Value halved(Lowering& lowering, const Value& weight) {
   return result;
 }
 
-/// Adds the kernel, of which shape and steps are set.
+/// Adds a kernel of which all is set but its epilogue and whether there is a bias. `reads` are
+/// reads_of() and what else it reads.
+template <typename Product>
+Value add_product(Lowering& lowering, Product product, const std::vector<Value>& reads,
+                  const Factors& factors, OwnEpilogue epilogue, const Layout& layout,
+                  KernelChoice choice) {
+  product.epilogue = std::move(epilogue.steps);
+  product.has_bias = factors.bias.has_value();
+  const Value target = target_of(lowering, epilogue.bound.accumulated, DType::kFloat32, layout);
+  std::size_t scratch = 0;
+  if constexpr (requires { product.scratch_bytes(); }) scratch = product.scratch_bytes();
+  lowering.note_choice(std::move(choice));
+  lowering.add_kernel(reads, target, std::move(product), KernelKind::kCompute, scratch);
+  return target;
+}
+
+/// Adds the kernel, of which the shape is set.
 Lowered<Value> add_gemm(Lowering& lowering, PackedGemm gemm, const Value& source, Factors factors,
                         const Layout& layout, KernelChoice choice) {
   const auto epilogue = own_epilogue(lowering, source, layout);
@@ -43,16 +59,10 @@ Lowered<Value> add_gemm(Lowering& lowering, PackedGemm gemm, const Value& source
   factors.weight =
       ordered_weights(lowering, factors.weight, gemm.weight_floats(), PackedGemmWeights{gemm});
   if (gemm.float16_weights) factors.weight = halved(lowering, factors.weight);
-  gemm.epilogue = epilogue->steps;
-  gemm.has_bias = factors.bias.has_value();
   gemm.has_norm = factors.norm != nullptr;
   gemm.norm_relu = factors.norm != nullptr && factors.norm->relu;
-  const std::vector<Value> reads = reads_of(lowering, source, factors, *epilogue);
-  const Value target = target_of(lowering, epilogue->bound.accumulated, DType::kFloat32, layout);
-  const std::size_t scratch = gemm.scratch_bytes();
-  lowering.note_choice(std::move(choice));
-  lowering.add_kernel(reads, target, std::move(gemm), KernelKind::kCompute, scratch);
-  return target;
+  return add_product(lowering, std::move(gemm), reads_of(lowering, source, factors, *epilogue),
+                     factors, *epilogue, layout, std::move(choice));
 }
 
 /// The same for one in float16.
@@ -67,16 +77,11 @@ Lowered<Value> add_half_gemm(Lowering& lowering, HalfGemm gemm, const Value& sou
                       KernelKind::kReorder);
   const Value scale =
       ordered_weights(lowering, plain, gemm.scales(), ColumnScales{gemm.columns, gemm.inner});
-  gemm.epilogue = epilogue->steps;
-  gemm.has_bias = factors.bias.has_value();
   factors.weight = weight;
   std::vector<Value> reads = reads_of(lowering, source, factors, *epilogue);
   reads.insert(reads.begin() + 2, scale);
-  const Value target = target_of(lowering, epilogue->bound.accumulated, DType::kFloat32, layout);
-  const std::size_t scratch = gemm.scratch_bytes();
-  lowering.note_choice(std::move(choice));
-  lowering.add_kernel(reads, target, std::move(gemm), KernelKind::kCompute, scratch);
-  return target;
+  return add_product(lowering, std::move(gemm), reads, factors, *epilogue, layout,
+                     std::move(choice));
 }
 
 /// The same for a few rows.
@@ -84,15 +89,10 @@ Lowered<Value> add_gemv(Lowering& lowering, Gemv gemv, const Value& source, Fact
                         const Layout& layout, KernelChoice choice) {
   const auto epilogue = own_epilogue(lowering, source, layout);
   if (!epilogue) return epilogue.refusal();
-  gemv.epilogue = epilogue->steps;
-  gemv.has_bias = factors.bias.has_value();
   factors.weight = lowering.plain(factors.weight);
   if (gemv.float16_weights) factors.weight = halved(lowering, factors.weight);
-  const std::vector<Value> reads = reads_of(lowering, source, factors, *epilogue);
-  const Value target = target_of(lowering, epilogue->bound.accumulated, DType::kFloat32, layout);
-  lowering.note_choice(std::move(choice));
-  lowering.add_kernel(reads, target, std::move(gemv));
-  return target;
+  return add_product(lowering, std::move(gemv), reads_of(lowering, source, factors, *epilogue),
+                     factors, *epilogue, layout, std::move(choice));
 }
 
 /// Adds the first of the candidates, a Gemv, a HalfGemm or a PackedGemm.
