@@ -25,8 +25,8 @@ namespace npu::onednn {
 
 namespace {
 
-constexpr std::int64_t kRun = 7;                 // results of a row at a time
-constexpr std::int64_t kBandVectors = 7 * 1024;  // of a buffer, at most, if a row fits
+constexpr std::int64_t kRun = 7;             // results of a row at a time
+constexpr std::int64_t kBandVectors = 7168;  // of a buffer, at most, if a row fits
 
 /// Channels of a task.
 std::int64_t task_channels(const ExpandDepthwise& call) { return 2 * lanes_of(call.isa); }

@@ -39,9 +39,9 @@ Value halved(Lowering& lowering, const Value& weight) {
 /// reads_of() and what else it reads.
 template <typename Product>
 Value add_product(Lowering& lowering, Product product, const std::vector<Value>& reads,
-                  const Factors& factors, OwnEpilogue epilogue, const Layout& layout,
+                  const Factors& factors, const OwnEpilogue& epilogue, const Layout& layout,
                   KernelChoice choice) {
-  product.epilogue = std::move(epilogue.steps);
+  product.epilogue = epilogue.steps;
   product.has_bias = factors.bias.has_value();
   const Value target = target_of(lowering, epilogue.bound.accumulated, DType::kFloat32, layout);
   std::size_t scratch = 0;

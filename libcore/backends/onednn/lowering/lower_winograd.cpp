@@ -70,7 +70,7 @@ Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
   const Value source =
       lowering.in_layout(call.source, lowering.blocked(dimensions(call.source.layout), call.type));
   const Layout layout = lowering.blocked(call.output, call.type);
-  auto epilogue = own_epilogue(lowering, source, layout);
+  const auto epilogue = own_epilogue(lowering, source, layout);
   if (!epilogue) return epilogue.refusal();
   const bool has_phases = !all_are(call.spatial.dilation, 1);
   if (has_phases && (!epilogue->bound.reads().empty() || epilogue->bound.accumulated)) {
@@ -78,7 +78,7 @@ Lowered<Value> add_winograd(Lowering& lowering, const ConvolutionCall& call,
   }
   const Value weight =
       ordered_weights(lowering, call.weight, kernel.weight_floats(), WinogradWeights{kernel});
-  kernel.epilogue = std::move(epilogue->steps);
+  kernel.epilogue = epilogue->steps;
   kernel.has_bias = call.bias.has_value();
   std::vector<Value> reads{source, weight};
   const std::vector<std::int64_t>& dilation = call.spatial.dilation;

@@ -22,13 +22,13 @@ Lowered<Value> add_own_convolution(Lowering& lowering, const ConvolutionCall& ca
   const Value source =
       lowering.in_layout(call.source, lowering.blocked(dimensions(call.source.layout), call.type));
   const Layout layout = lowering.blocked(call.output, call.type);
-  auto epilogue = own_epilogue(lowering, source, layout);
+  const auto epilogue = own_epilogue(lowering, source, layout);
   if (!epilogue) return epilogue.refusal();
   const auto weights = static_cast<std::size_t>(span_elements(call.weight.layout));
   std::vector<Value> reads{source, ordered_weights(lowering, call.weight, weights, order)};
   if (call.bias) reads.push_back(*call.bias);
   for (const Value& operand : epilogue->bound.reads()) reads.push_back(operand);
-  kernel.epilogue = std::move(epilogue->steps);
+  kernel.epilogue = epilogue->steps;
   kernel.has_bias = call.bias.has_value();
   const Value target = target_of(lowering, epilogue->bound.accumulated, call.type, layout);
   const std::size_t scratch = kernel.scratch_bytes();
