@@ -18,6 +18,7 @@
 #include <array>
 #include <utility>
 
+#include "kernels/range.hpp"
 #include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
@@ -31,16 +32,6 @@ constexpr std::int64_t kPiecesPerThread = 8;  // fewer are uneven
 constexpr std::int64_t kPadding = 16;         // a line between threads
 
 #define NPU_INLINE [[gnu::always_inline]] inline
-
-struct Range {
-  std::int64_t begin;
-  std::int64_t end;
-  std::int64_t size() const { return end - begin; }
-};
-
-Range part_of(std::int64_t extent, std::int64_t part, std::int64_t parts) {
-  return {extent * part / parts, extent * (part + 1) / parts};
-}
 
 /// Rows, or columns, that so many results read.
 std::int64_t span_of(const GroupedConvolution& call, int dimension, std::int64_t results) {
@@ -67,10 +58,9 @@ std::int64_t bands_of(const GroupedConvolution& call) {
 
 /// Of the scratch memory of a thread, in floats.
 struct Sizes {
-  std::int64_t plane;   ///< of a k: the ring of rows
-  std::int64_t planes;  ///< of all
-  std::int64_t row;     ///< of results
-  std::int64_t lanes;   ///< where inputs lie
+  std::int64_t planes;
+  std::int64_t row;    ///< of results
+  std::int64_t lanes;  ///< where inputs lie
   std::int64_t all() const { return planes + row + lanes + kPadding; }
 };
 
@@ -78,7 +68,7 @@ Sizes sizes_of(const GroupedConvolution& call) {
   const std::int64_t lanes = lanes_of(call.isa);
   const std::int64_t width = ceil_div(call.target_extent[1], tiles_of(call));
   const std::int64_t plane = span_of(call, 0, 1) * span_of(call, 1, width) * lanes;
-  return {plane, call.inputs() * plane, width * lanes, 2 * call.inputs() * lanes};
+  return {call.inputs() * plane, width * lanes, 2 * call.inputs() * lanes};
 }
 
 struct Piece {

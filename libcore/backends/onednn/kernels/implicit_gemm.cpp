@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "kernels/gemm_micro_kernel.hpp"
+#include "kernels/range.hpp"
 #include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 
@@ -40,15 +41,6 @@ Cuts cuts_of(const ImplicitGemm& call) {
   const std::int64_t rows =
       std::max<std::int64_t>(1, kMostPixels / ceil_div(call.target_extent[1], across));
   return {ceil_div(call.target_extent[0], rows), across};
-}
-
-struct Range {
-  std::int64_t begin;
-  std::int64_t end;
-};
-
-Range part_of(std::int64_t extent, std::int64_t part, std::int64_t parts) {
-  return {extent * part / parts, extent * (part + 1) / parts};
 }
 
 /// A rectangle of results of an image, for one panel of target channels.

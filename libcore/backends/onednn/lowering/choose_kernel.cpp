@@ -272,7 +272,21 @@ std::string implicit_gemm_refusal(const ConvolutionShape& shape, const Machine& 
   return "";
 }
 
-/// One dimension is the last of two.
+/// What kernels in two dimensions have of a shape; one dimension is the last of two.
+template <typename Kernel>
+void set_geometry(Kernel& kernel, const ConvolutionShape& shape) {
+  const std::size_t rank = shape.weight.size() - 2;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t to = 2 - rank + i;
+    kernel.source_extent[to] = shape.source[i + 2];
+    kernel.target_extent[to] = shape.target[i + 2];
+    kernel.taps[to] = shape.weight[i + 2];
+    if constexpr (requires { kernel.stride; }) kernel.stride[to] = shape.spatial.stride[i];
+    kernel.dilation[to] = shape.spatial.dilation[i];
+    kernel.pad[to] = shape.spatial.pad_begin[i];
+  }
+}
+
 Candidate implicit_gemm_candidate(const ConvolutionShape& shape, const Machine& machine) {
   Candidate result{ImplicitGemm::kName, {}, {}, implicit_gemm_refusal(shape, machine)};
   if (!result.refusal.empty()) return result;
@@ -282,17 +296,9 @@ Candidate implicit_gemm_candidate(const ConvolutionShape& shape, const Machine& 
   kernel.batch = shape.source[0];
   kernel.source_channels = shape.weight[1];
   kernel.target_channels = shape.weight[0];
-  const std::size_t rank = shape.weight.size() - 2;
+  set_geometry(kernel, shape);
   double cost = kImplicitCost;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::size_t to = 2 - rank + i;
-    kernel.source_extent[to] = shape.source[i + 2];
-    kernel.target_extent[to] = shape.target[i + 2];
-    kernel.taps[to] = shape.weight[i + 2];
-    kernel.dilation[to] = shape.spatial.dilation[i];
-    kernel.pad[to] = shape.spatial.pad_begin[i];
-    cost *= live_share(shape, i);
-  }
+  for (std::size_t i = 0; i + 2 < shape.weight.size(); ++i) cost *= live_share(shape, i);
   result.cycles = direct_cycles(shape, machine) * cost;
   result.kernel = kernel;
   return result;
@@ -302,8 +308,9 @@ std::string grouped_refusal(const ConvolutionShape& shape, const Machine& machin
   if (shape.groups == 1) return "the convolution has no groups";
   if (auto refusal = ordered_refusal(shape, machine); !refusal.empty()) return refusal;
   if (shape.weight.size() > 4) return "it convolves in one or two dimensions only";
-  if (shape.weight[1] == 1 && shape.weight[0] == shape.groups)
+  if (shape.weight[1] == 1 && shape.weight[0] == shape.groups) {
     return "the convolution is depthwise";
+  }
   const std::int64_t lanes = machine.lanes();
   if (shape.source[1] % lanes != 0 || shape.target[1] % lanes != 0) {
     return "the channels are no multiples of " + std::to_string(lanes);
@@ -311,7 +318,6 @@ std::string grouped_refusal(const ConvolutionShape& shape, const Machine& machin
   return "";
 }
 
-/// One dimension is the last of two.
 Candidate grouped_candidate(const ConvolutionShape& shape, const Machine& machine) {
   Candidate result{GroupedConvolution::kName, {}, {}, grouped_refusal(shape, machine)};
   if (!result.refusal.empty()) return result;
@@ -322,16 +328,7 @@ Candidate grouped_candidate(const ConvolutionShape& shape, const Machine& machin
   kernel.groups = shape.groups;
   kernel.source_channels = shape.source[1];
   kernel.target_channels = shape.target[1];
-  const std::size_t rank = shape.weight.size() - 2;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::size_t to = 2 - rank + i;
-    kernel.source_extent[to] = shape.source[i + 2];
-    kernel.target_extent[to] = shape.target[i + 2];
-    kernel.taps[to] = shape.weight[i + 2];
-    kernel.stride[to] = shape.spatial.stride[i];
-    kernel.dilation[to] = shape.spatial.dilation[i];
-    kernel.pad[to] = shape.spatial.pad_begin[i];
-  }
+  set_geometry(kernel, shape);
   const auto taps = static_cast<double>(kernel.all_taps());
   result.cycles = direct_cycles(shape, machine) * (kGroupedCost + kPermuteCost / taps);
   result.kernel = kernel;
