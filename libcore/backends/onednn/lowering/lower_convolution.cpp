@@ -128,6 +128,16 @@ bool is_fast(const dnnl::convolution_forward::primitive_desc& primitive) {
   return !name.starts_with("ref") && name.find("gemm") == std::string_view::npos;
 }
 
+/// True for the kernels that add each product, or those of a few channels, to what already stands
+/// in the target. Behind a large addend each of them would be rounded to the addend's last place.
+bool sums_in_target(const dnnl::convolution_forward::primitive_desc& primitive) {
+  constexpr std::string_view kDirect[] = {"jit:sse41", "jit:avx2", "jit:avx512_common",
+                                          "jit:avx512_core"};
+  const std::string_view name = primitive.impl_info_str();
+  return std::find(std::begin(kDirect), std::end(kDirect), name) != std::end(kDirect) ||
+         name.starts_with("jit_dw:") || name.find("gemm") != std::string_view::npos;
+}
+
 /// The first choice that oneDNN has a fast kernel for.
 std::pair<Choice, dnnl::convolution_forward::primitive_desc> choose(Lowering& lowering,
                                                                     const ConvolutionCall& call) {
@@ -226,7 +236,7 @@ Lowered<Value> add_convolution(Lowering& lowering, const ConvolutionCall& call) 
   const Value source = lowering.in_layout(call.source, primitive.src_desc());
   // Post-ops want the layout of the result, which only the bare primitive tells.
   const Layout layout = primitive.dst_desc();
-  const auto epilogue = bind_epilogue(lowering, layout, {source});
+  const auto epilogue = bind_epilogue(lowering, layout, {source}, !sums_in_target(primitive));
   if (!epilogue) return epilogue.refusal();
   const PostOps post = post_ops_of(*epilogue);
   if (post.operations.len() != 0) {

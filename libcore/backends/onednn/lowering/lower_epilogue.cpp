@@ -123,8 +123,12 @@ class Reader {
 /// Finds the values that the ops of one epilogue read.
 class Binder {
  public:
-  Binder(Lowering& lowering, const Layout& target, std::initializer_list<Value> anchor_reads)
-      : lowering_(lowering), target_(target), anchor_reads_(anchor_reads) {}
+  Binder(Lowering& lowering, const Layout& target, std::initializer_list<Value> anchor_reads,
+         bool may_accumulate)
+      : lowering_(lowering),
+        target_(target),
+        anchor_reads_(anchor_reads),
+        may_accumulate_(may_accumulate && lowering.allows_sum()) {}
 
   /// Nothing, or why the op cannot be done.
   std::optional<NotFused> add(const EpilogueOp& op) {
@@ -177,7 +181,7 @@ class Binder {
   bool accumulates(const EpilogueOp& op, const Value& value) const {
     if (op.operand != EpilogueOp::Operand::kPerElement) return false;
     if (op.kind != Kind::kAdd && op.kind != Kind::kSubtract) return false;
-    if (!lowering_.allows_sum() || result_.accumulated) return false;
+    if (!may_accumulate_ || result_.accumulated) return false;
     if (value.layout != target_ || !lowering_.can_overwrite(value)) return false;
     const auto shares = [&](const Value& read) { return read.buffer == value.buffer; };
     return std::none_of(anchor_reads_.begin(), anchor_reads_.end(), shares) &&
@@ -188,6 +192,7 @@ class Binder {
   Lowering& lowering_;
   const Layout& target_;
   std::vector<Value> anchor_reads_;
+  bool may_accumulate_;
   BoundEpilogue result_;
 };
 
@@ -229,8 +234,9 @@ Lowered<Epilogue> read_epilogue(const Lowering& lowering, const FusionGroup& gro
 }
 
 Lowered<BoundEpilogue> bind_epilogue(Lowering& lowering, const Layout& target,
-                                     std::initializer_list<Value> anchor_reads) {
-  Binder binder(lowering, target, anchor_reads);
+                                     std::initializer_list<Value> anchor_reads,
+                                     bool may_accumulate) {
+  Binder binder(lowering, target, anchor_reads, may_accumulate);
   for (const EpilogueOp& op : lowering.epilogue().ops) {
     if (auto refusal = binder.add(op)) return *std::move(refusal);
   }

@@ -354,9 +354,10 @@ struct BoundEpilogue {
   std::vector<Value> reads() const;
 };
 /// The current group's epilogue for a kernel whose result lies as `target` says. `anchor_reads` are
-/// operands that must not be overwritten.
+/// operands that must not be overwritten; without `may_accumulate` no operand is.
 Lowered<BoundEpilogue> bind_epilogue(Lowering& lowering, const Layout& target,
-                                     std::initializer_list<Value> anchor_reads);
+                                     std::initializer_list<Value> anchor_reads,
+                                     bool may_accumulate = true);
 /// Where a step stores its result: over the value that it is added to, or in memory of its own.
 Value target_of(Lowering& lowering, const std::optional<Value>& accumulated, DType type,
                 const Layout& layout);
