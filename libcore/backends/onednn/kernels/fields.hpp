@@ -111,8 +111,10 @@ inline constexpr auto kFields<EpilogueStep> = std::make_tuple(NPU_FIELD(Epilogue
                                                               NPU_FIELD(EpilogueStep, beta));
 
 template <>
-inline constexpr auto kFields<Winograd::Filter> =
-    std::make_tuple(NPU_FIELD(Winograd::Filter, tile), NPU_FIELD(Winograd::Filter, taps));
+inline constexpr auto kFields<Winograd::Filter> = std::make_tuple(NPU_FIELD(Winograd::Filter, tile),
+                                                                  NPU_FIELD(Winograd::Filter, taps),
+                                                                  NPU_FIELD(Winograd::Filter,
+                                                                            stride));
 
 template <>
 inline constexpr auto kFields<Winograd> = std::make_tuple(

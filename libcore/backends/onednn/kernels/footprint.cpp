@@ -19,7 +19,7 @@ namespace {
 
 const Winograd& checked_filter(const Winograd& kernel) {
   const Winograd::Filter& filter = kernel.filter;
-  const auto filters = winograd_filters(filter.taps[0], filter.taps[1]);
+  const auto filters = winograd_filters(filter.taps[0], filter.taps[1], filter.stride);
   require(std::any_of(filters.begin(), filters.end(),
                       [&](const Winograd::Filter& each) {
                         return std::equal(each.tile, each.tile + 2, filter.tile);
@@ -34,7 +34,7 @@ const Winograd& checked_filter(const Winograd& kernel) {
 /// Transformed weights, those of the definition, and what was found out about them.
 Count weights_of(const Winograd& kernel) {
   const Count channels = Count{kernel.source_channels} * kernel.target_channels;
-  return channels * kernel.filter.products() + channels * kernel.filter.all_taps() + 1 +
+  return channels * kernel.filter.all_weights() + channels * kernel.filter.all_taps() + 1 +
          ceil_div(kernel.target_channels, 2 * lanes_of(kernel.isa));
 }
 
@@ -65,9 +65,9 @@ Footprint footprint(const Winograd& kernel) {
       .read_if(kernel.has_bias, outputs)
       .read_epilogue(kernel.epilogue, target)
       .write(target);
-  // Transformed sources and products of four tiles, or of as many as stay in the L2; or 112 results
+  // Transformed sources and products of 12 tiles, or of as many as stay in the L2; or 112 results
   // of all channels.
-  const Count tiles = products * (inputs + 48) * 4 + (1 << 18);
+  const Count tiles = products * (inputs + 48) * 12 + (1 << 18);
   return builder.with_scratch(kernel, (tiles + Count{112} * (outputs + 160)) * kFloat);
 }
 

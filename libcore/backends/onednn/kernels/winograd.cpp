@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Winograd convolution: tiles of the source are transformed, multiplied with transformed weights
 // position by position, summed over channels, and transformed back. F(m, r) needs m + r - 1
-// products where the definition needs m * r.
+// products where the definition needs m * r. With stride 2 a result reads even elements with the
+// even taps and odd ones with the odd taps: two filters with stride 1, whose results are added.
 //
 // A thread takes a block of tiles and of target channels: it transforms the sources of all
 // channels, which then lie in the L2, and for two vectors of target channels at a time
@@ -22,7 +23,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <span>
 
 #include "kernels/gemm_micro_kernel.hpp"
@@ -37,6 +37,7 @@ namespace npu::onednn {
 namespace {
 
 using winograd::amplification;
+using winograd::Axis;
 using winograd::Block;
 using winograd::columns_at_once;
 using winograd::columns_of;
@@ -44,7 +45,6 @@ using winograd::define_avx2;
 using winograd::define_avx512;
 using winograd::Guard;
 using winograd::is_uneven_column;
-using winograd::kMatrices;
 using winograd::kMostPixels;
 using winograd::kMostSummed;
 using winograd::limit_place;
@@ -90,8 +90,8 @@ std::int64_t scratch_floats(const Winograd& call) {
 bool has_wide_padding(const Winograd& call) {
   for (int i = 0; i < 2; ++i) {
     const std::int64_t half = (call.filter.taps[i] - 1) / 2;
-    const std::int64_t all =
-        call.target_extent[i] + call.filter.taps[i] - 1 - call.source_extent[i];
+    const std::int64_t all = call.filter.stride * (call.target_extent[i] - 1) +
+                             call.filter.taps[i] - call.source_extent[i];
     if (call.pad[i] > half || all - call.pad[i] > half) return true;
   }
   return false;
@@ -163,13 +163,13 @@ NPU_INLINE void load_column(const Patch& patch, int column, V (&elements)[kCount
 
 /// Transforms the sources of `rows` tiles from `first` on. An uneven one is overwritten by the
 /// next; behind it a tile is looked at before it is transformed, since they come in crowds.
-template <typename V, int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename V, typename Down, typename Across>
 NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_t rows, float* to,
                              Sorted& sorted) {
   constexpr std::int64_t kLanes = kLanesOf<V>;
-  constexpr int kCountY = kTileY + kTapsY - 1;
-  constexpr int kCountX = kTileX + kTapsX - 1;
-  using TileGuard = Guard<V, kTileY, kTapsY, kTileX, kTapsX>;
+  constexpr int kCountY = Down::kCount;
+  constexpr int kCountX = Across::kCount;
+  using TileGuard = Guard<V, Down, Across>;
   const Winograd& call = *block.call;
   const std::int64_t plane = call.source_extent[0] * call.source_extent[1] * kLanes;
   const std::int64_t groups = call.source_channels / kLanes;
@@ -181,8 +181,8 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
   sorted.even_count = 0;
   for (std::int64_t tile = first; tile < first + rows; ++tile) {
     const Place place = place_of(call, tile);
-    const std::int64_t y = place.y - call.pad[0];
-    const std::int64_t x = place.x - call.pad[1];
+    const std::int64_t y = place.y * Down::kStride - call.pad[0];
+    const std::int64_t x = place.x * Across::kStride - call.pad[1];
     const bool inside = y >= 0 && x >= 0 && y + kCountY <= call.source_extent[0] &&
                         x + kCountX <= call.source_extent[1];
     const float* image = block.source + place.image * groups * plane;
@@ -211,12 +211,12 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
           V column[kCountY];
           load_column(patch, c, column);
           guard.add(c, column);
-          transform_source<kTileY, kTapsY>(column, 1, &middle[0][c], kCountX);
+          transform_source<Down>(column, 1, &middle[0][c], kCountX);
         }
 #pragma GCC unroll 1
         for (int r = 0; r < kCountY; ++r) {
           V line[kCountX];
-          transform_source<kTileX, kTapsX>(middle[r], 1, line, 1);
+          transform_source<Across>(middle[r], 1, line, 1);
           float* out =
               to + std::int64_t{r} * kCountX * step + (group * rows + sorted.even_count) * kLanes;
 #pragma GCC unroll 10
@@ -232,12 +232,12 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
   }
 }
 
-template <typename V, int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename V, typename Down, typename Across>
 NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> tiles,
                               std::int64_t group, const float* from) {
   constexpr std::int64_t kLanes = kLanesOf<V>;
-  constexpr int kCountY = kTileY + kTapsY - 1;
-  constexpr int kCountX = kTileX + kTapsX - 1;
+  constexpr int kCountY = Down::kCount;
+  constexpr int kCountX = Across::kCount;
   const Winograd& call = *block.call;
   const std::int64_t height = call.target_extent[0];
   const std::int64_t width = call.target_extent[1];
@@ -245,22 +245,22 @@ NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> 
   const auto rows = static_cast<std::int64_t>(tiles.size());
   for (std::int64_t i = 0; i < rows; ++i) {
     const Place place = place_of(call, tiles[static_cast<std::size_t>(i)]);
-    V middle[kTileY][kCountX];
+    V middle[Down::kTile][kCountX];
     for (int c = 0; c < kCountX; ++c) {
       V column[kCountY];
 #pragma GCC unroll 10
       for (int r = 0; r < kCountY; ++r) {
         column[r] = load_vector<V>(from + ((r * kCountX + c) * rows + i) * 2 * kLanes);
       }
-      transform_result<kTileY, kTapsY>(column, 1, &middle[0][c], kCountX);
+      transform_result<Down>(column, 1, &middle[0][c], kCountX);
     }
     const std::int64_t plane =
         (place.image * (call.target_channels / kLanes) + group) * height * width;
-    const std::int64_t lines = std::min<std::int64_t>(kTileY, height - place.y);
-    const std::int64_t columns = std::min<std::int64_t>(kTileX, width - place.x);
+    const std::int64_t lines = std::min<std::int64_t>(Down::kTile, height - place.y);
+    const std::int64_t columns = std::min<std::int64_t>(Across::kTile, width - place.x);
     for (std::int64_t r = 0; r < lines; ++r) {
-      V line[kTileX];
-      transform_result<kTileX, kTapsX>(middle[r], 1, line, 1);
+      V line[Across::kTile];
+      transform_result<Across>(middle[r], 1, line, 1);
       const std::int64_t at = (plane + (place.y + r) * width + place.x) * kLanes;
       for (std::int64_t c = 0; c < columns; ++c) {
         store_vector(block.target + at + c * kLanes,
@@ -269,6 +269,13 @@ NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> 
       }
     }
   }
+}
+
+/// Which of the transformed weights a product is of.
+NPU_INLINE std::int64_t weight_of(const Winograd::Filter& filter, std::int64_t down,
+                                  std::int64_t across) {
+  return std::min(down, filter.weights(0) - 1) * filter.weights(1) +
+         std::min(across, filter.weights(1) - 1);
 }
 
 /// Products of `tiles` transformed tiles, of `stride` that there is room for, with the weights of
@@ -280,13 +287,16 @@ NPU_INLINE void multiply(const Block& block, std::int64_t tiles, std::int64_t st
   constexpr std::int64_t kLanes = kLanesOf<V>;
   const Winograd& call = *block.call;
   const std::int64_t count = call.filter.products();
+  const std::int64_t across = call.filter.points(1);
   const std::int64_t channels = call.source_channels;
   const std::int64_t cuts = ceil_div(tiles, kTileRowsOf<V>);
   const auto& kernels = vectors == 2 ? kGemmMicroKernels<V, 2> : kGemmMicroKernels<V, 1>;
   const std::int64_t panel = channels * vectors * kLanes;
-  const float* weight = block.weight + column * 2 * kLanes * count * channels;
+  const float* weights = block.weight + column * 2 * kLanes * call.filter.all_weights() * channels;
   const std::int64_t lines = ceil_div(vectors * kLanes, kLine);  // of a panel, for each channel
-  for (std::int64_t product = 0; product < count; ++product, weight += panel) {
+  for (std::int64_t product = 0; product < count; ++product) {
+    const float* weight =
+        weights + weight_of(call.filter, product / across, product % across) * panel;
     for (std::int64_t cut = 0; cut < cuts; ++cut) {
       const std::int64_t begin = tiles * cut / cuts;
       const std::int64_t end = tiles * (cut + 1) / cuts;
@@ -304,10 +314,10 @@ NPU_INLINE void multiply(const Block& block, std::int64_t tiles, std::int64_t st
   }
 }
 
-template <typename V, int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename V, typename Down, typename Across>
 NPU_INLINE void run_block(const Block& block) {
   constexpr std::int64_t kLanes = kLanesOf<V>;
-  constexpr int kProducts = (kTileY + kTapsY - 1) * (kTileX + kTapsX - 1);
+  constexpr int kProducts = Down::kCount * Across::kCount;
   const Winograd& call = *block.call;
   const std::int64_t at_once = tiles_at_once(call);
   const std::int64_t groups = call.target_channels / kLanes;
@@ -322,7 +332,7 @@ NPU_INLINE void run_block(const Block& block) {
   for (std::int64_t run = 0; run < runs; ++run) {
     const std::int64_t first = block.first_tile + count * run / runs;
     const std::int64_t rows = block.first_tile + count * (run + 1) / runs - first;
-    load_sources<V, kTileY, kTapsY, kTileX, kTapsX>(block, first, rows, block.scratch, sorted);
+    load_sources<V, Down, Across>(block, first, rows, block.scratch, sorted);
     const std::span<const std::int32_t> even(sorted.even.data(),
                                              static_cast<std::size_t>(sorted.even_count));
     for (std::int64_t column = block.first_column; !even.empty() && column < block.last_column;
@@ -331,8 +341,8 @@ NPU_INLINE void run_block(const Block& block) {
       const std::int64_t vectors = std::min<std::int64_t>(2, groups - 2 * column);
       multiply<V>(block, sorted.even_count, rows, column, vectors, products);
       for (std::int64_t vector = 0; vector < vectors; ++vector) {
-        store_results<V, kTileY, kTapsY, kTileX, kTapsX>(block, even, 2 * column + vector,
-                                                         products + vector * kLanes);
+        store_results<V, Down, Across>(block, even, 2 * column + vector,
+                                       products + vector * kLanes);
       }
     }
     // By the definition; the scratch memory is free again.
@@ -345,13 +355,13 @@ NPU_INLINE void run_block(const Block& block) {
   }
 }
 
-template <int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename Down, typename Across>
 NPU_TARGET_AVX2 void run_avx2(const Block& block) {
-  run_block<NarrowFloats, kTileY, kTapsY, kTileX, kTapsX>(block);
+  run_block<NarrowFloats, Down, Across>(block);
 }
-template <int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename Down, typename Across>
 NPU_TARGET_AVX512 void run_avx512(const Block& block) {
-  run_block<Float16, kTileY, kTapsY, kTileX, kTapsX>(block);
+  run_block<Float16, Down, Across>(block);
 }
 
 using Run = void (*)(const Block&);
@@ -361,118 +371,43 @@ struct Kernel {
   Winograd::Filter filter;
   Run avx2;
   Run avx512;
-  void (*transform)(const Winograd& call, const float* weight, float* transformed);
   double amplification;
 };
 
-/// [columns, products, source channels, up to columns_at_once].
-template <int kTileY, int kTapsY, int kTileX, int kTapsX>
-void transform_all(const Winograd& call, const float* weight, float* transformed) {
-  constexpr int kCountY = kTileY + kTapsY - 1;
-  constexpr int kCountX = kTileX + kTapsX - 1;
-  const auto& by_row = kMatrices<kTileY, kTapsY>.weight;
-  const auto& by_column = kMatrices<kTileX, kTapsX>.weight;
-  const std::int64_t inputs = call.source_channels;
-  const std::int64_t most = columns_at_once(call);
-  share_pieces(call.target_channels, call.threads, [&](std::int64_t o, int) {
-    const std::int64_t column = o / most;
-    const std::int64_t width = std::min(most, call.target_channels - column * most);
-    float* to = transformed + column * most * kCountY * kCountX * inputs + o % most;
-    for (std::int64_t i = 0; i < inputs; ++i) {
-      const float* taps = weight + (o * inputs + i) * kTapsY * kTapsX;
-      double middle[kCountY][kTapsX]{};
-      for (int r = 0; r < kCountY; ++r) {
-        for (int k = 0; k < kTapsY; ++k) {
-          for (int c = 0; c < kTapsX; ++c) {
-            middle[r][c] += by_row[r][k] * static_cast<double>(taps[k * kTapsX + c]);
-          }
-        }
-      }
-      for (int r = 0; r < kCountY; ++r) {
-        for (int c = 0; c < kCountX; ++c) {
-          double sum = 0.0;
-          for (int k = 0; k < kTapsX; ++k) sum += by_column[c][k] * middle[r][k];
-          to[((r * kCountX + c) * inputs + i) * width] = static_cast<float>(sum);
-        }
-      }
-    }
-  });
-}
-
-/// [columns, taps, source channels, up to columns_at_once].
-void order_by_definition(const Winograd& call, const float* weight, float* ordered) {
-  const std::int64_t taps = call.filter.all_taps();
-  const std::int64_t inputs = call.source_channels;
-  const std::int64_t most = columns_at_once(call);
-  share_pieces(call.target_channels, call.threads, [&](std::int64_t o, int) {
-    const std::int64_t column = o / most;
-    const std::int64_t width = std::min(most, call.target_channels - column * most);
-    float* to = ordered + column * most * taps * inputs + o % most;
-    for (std::int64_t i = 0; i < inputs; ++i) {
-      for (std::int64_t tap = 0; tap < taps; ++tap) {
-        to[(tap * inputs + i) * width] = weight[(o * inputs + i) * taps + tap];
-      }
-    }
-  });
-}
-
-/// The largest energy of a tile for which nothing overflows, then for each columns_at_once target
-/// channels whether their weights are uneven: one of them not finite, or far above the mean
-/// magnitude, beside which the error that it brings to results that do not need it would be large.
-void judge_weights(const Winograd& call, const float* weight, float* judgement) {
-  constexpr double kMaxPeak = 256.0;
-  constexpr double kMaxGrowth = 1e5;  // of numbers on their way through transforms
-  constexpr double kMost = std::numeric_limits<float>::max();
-  const std::int64_t count = call.filter.all_taps() * call.source_channels;
-  std::fill_n(judgement, 1 + columns_of(call), 0.0F);
-  double largest = 0.0;
-  for (std::int64_t o = 0; o < call.target_channels; ++o) {
-    double sum = 0.0;
-    double peak = 0.0;
-    for (std::int64_t i = o * count; i < (o + 1) * count; ++i) {
-      const double magnitude = std::abs(static_cast<double>(weight[i]));
-      sum += magnitude;
-      peak = std::max(peak, magnitude);
-    }
-    const bool is_even = sum <= kMost && peak * static_cast<double>(count) <= kMaxPeak * sum;
-    if (is_even) {
-      largest = std::max(largest, sum);
-    } else {
-      judgement[1 + o / columns_at_once(call)] = 1.0F;
-    }
-  }
-  const double limit = kMost / (kMaxGrowth * std::max(largest, 1.0));
-  judgement[0] = static_cast<float>(std::min(kMost, limit * limit));
-}
-
-template <int kTileY, int kTapsY, int kTileX, int kTapsX>
+template <typename Down, typename Across>
 Kernel kernel() {
-  return {{{kTileY, kTileX}, {kTapsY, kTapsX}},
-          run_avx2<kTileY, kTapsY, kTileX, kTapsX>,
-          run_avx512<kTileY, kTapsY, kTileX, kTapsX>,
-          transform_all<kTileY, kTapsY, kTileX, kTapsX>,
-          amplification<kTileY, kTapsY>() * amplification<kTileX, kTapsX>()};
+  static_assert(Down::kStride == Across::kStride);
+  return {{{Down::kTile, Across::kTile}, {Down::kTaps, Across::kTaps}, Down::kStride},
+          run_avx2<Down, Across>,
+          run_avx512<Down, Across>,
+          amplification<Down>() * amplification<Across>()};
 }
+using One = Axis<1, 1>;
 const Kernel kKernels[] = {
-    kernel<2, 3, 2, 3>(), kernel<4, 3, 4, 3>(), kernel<2, 5, 2, 5>(), kernel<1, 1, 4, 3>(),
-    kernel<4, 3, 1, 1>(), kernel<1, 1, 4, 5>(), kernel<4, 5, 1, 1>(), kernel<1, 1, 2, 7>(),
-    kernel<2, 7, 1, 1>(), kernel<1, 1, 4, 7>(), kernel<4, 7, 1, 1>(),
+    kernel<Axis<2, 3>, Axis<2, 3>>(), kernel<Axis<4, 3>, Axis<4, 3>>(),
+    kernel<Axis<2, 5>, Axis<2, 5>>(), kernel<One, Axis<4, 3>>(),
+    kernel<Axis<4, 3>, One>(),        kernel<One, Axis<4, 5>>(),
+    kernel<Axis<4, 5>, One>(),        kernel<One, Axis<2, 7>>(),
+    kernel<Axis<2, 7>, One>(),        kernel<One, Axis<4, 7>>(),
+    kernel<Axis<4, 7>, One>(),        kernel<Axis<2, 3, 2>, Axis<2, 3, 2>>(),
 };
 
 const Kernel& kernel_of(const Winograd& call) {
   return *std::find_if(std::begin(kKernels), std::end(kKernels), [&](const Kernel& each) {
     return std::equal(each.filter.tile, each.filter.tile + 2, call.filter.tile) &&
-           std::equal(each.filter.taps, each.filter.taps + 2, call.filter.taps);
+           std::equal(each.filter.taps, each.filter.taps + 2, call.filter.taps) &&
+           each.filter.stride == call.filter.stride;
   });
 }
 
 }  // namespace
 
 std::vector<Winograd::Filter> winograd_filters(std::int64_t kernel_height,
-                                               std::int64_t kernel_width) {
+                                               std::int64_t kernel_width, std::int64_t stride) {
   std::vector<Winograd::Filter> result;
   for (const Kernel& each : kKernels) {
-    if (each.filter.taps[0] == kernel_height && each.filter.taps[1] == kernel_width) {
+    if (each.filter.taps[0] == kernel_height && each.filter.taps[1] == kernel_width &&
+        each.filter.stride == stride) {
       result.push_back(each.filter);
     }
   }
@@ -498,17 +433,6 @@ std::size_t Winograd::weight_floats() const {
 
 std::size_t Winograd::scratch_bytes() const {
   return static_cast<std::size_t>(scratch_floats(*this) * threads) * sizeof(float);
-}
-
-WinogradWeights::Operands WinogradWeights::bind(Addresses addresses) {
-  OperandReader in(addresses);
-  return {in.next<const float>(), in.next<float>()};
-}
-
-void WinogradWeights::run(const Operands& operands) const {
-  kernel_of(winograd).transform(winograd, operands.source, operands.target);
-  order_by_definition(winograd, operands.source, operands.target + transformed_floats(winograd));
-  judge_weights(winograd, operands.source, operands.target + limit_place(winograd));
 }
 
 Winograd::Operands Winograd::bind(Addresses addresses) const {

@@ -10,17 +10,24 @@
 
 namespace npu::onednn {
 
-/// A convolution with stride 1 and without dilation by Winograd's minimal filtering (Winograd 1980;
-/// Lavin and Gray 2016): float32, channels in blocks of lanes_of(isa) in source and target, AVX2 or
-/// AVX-512.
+/// A convolution with stride 1 or 2 and without dilation by Winograd's minimal filtering (Winograd
+/// 1980; Lavin and Gray 2016): float32, channels in blocks of lanes_of(isa) in source and target,
+/// AVX2 or AVX-512.
 struct Winograd {
   static constexpr std::string_view kName = "winograd";
-  /// Outputs of a tile and taps of the kernel, by dimension: F(4, 3) is {4, 3}.
+  /// Outputs of a tile and taps of the kernel, by dimension: F(4, 3) is {4, 3}. With stride 2 the
+  /// taps are those of two filters, of the even and of the odd ones.
   struct Filter {
     std::int64_t tile[2]{1, 1};
     std::int64_t taps[2]{1, 1};
-    std::int64_t points(int i) const { return tile[i] + taps[i] - 1; }
+    std::int64_t stride = 1;
+    /// Source elements of a tile, and what they are transformed to.
+    std::int64_t points(int i) const { return stride * (tile[i] - 1) + taps[i]; }
     std::int64_t products() const { return points(0) * points(1); }
+    /// What the taps are transformed to: with stride 2 the last products have a weight in common,
+    /// the only odd tap of three.
+    std::int64_t weights(int i) const { return stride == 1 ? points(i) : tile[i] + 2; }
+    std::int64_t all_weights() const { return weights(0) * weights(1); }
     std::int64_t all_taps() const { return taps[0] * taps[1]; }
   };
   /// Source channels that are added up in one go.
@@ -72,6 +79,6 @@ struct WinogradWeights {
 
 /// The filters that there are kernels for, with kernels of this size, tile by tile.
 std::vector<Winograd::Filter> winograd_filters(std::int64_t kernel_height,
-                                               std::int64_t kernel_width);
+                                               std::int64_t kernel_width, std::int64_t stride = 1);
 
 }  // namespace npu::onednn

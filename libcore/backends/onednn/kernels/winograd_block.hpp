@@ -38,7 +38,7 @@ struct Block {
 
 /// The transformed weights, behind which lie those of the definition.
 inline std::int64_t transformed_floats(const Winograd& call) {
-  return call.filter.products() * call.source_channels * call.target_channels;
+  return call.filter.all_weights() * call.source_channels * call.target_channels;
 }
 
 /// Where the weights say how large the energy of a tile may be; behind it is a number for each

@@ -30,8 +30,8 @@ struct Pixels {
 
 template <std::int64_t kLanes>
 NPU_INLINE void add_pixel(const Winograd& call, const Place& place, Pixels& pixels) {
-  const std::int64_t y = place.y - call.pad[0];
-  const std::int64_t x = place.x - call.pad[1];
+  const std::int64_t y = place.y * call.filter.stride - call.pad[0];
+  const std::int64_t x = place.x * call.filter.stride - call.pad[1];
   const std::int64_t source = call.source_channels / kLanes * call.source_extent[0];
   const std::int64_t target = call.target_channels / kLanes * call.target_extent[0];
   const std::int64_t i = pixels.count++;

@@ -81,11 +81,12 @@ template <typename V>
 /// Of the magnitude of a tile's cells, root mean square, to that of the least of them.
 constexpr float kMaxRatio = 4.0F;
 
-template <typename V, int kTileY, int kTapsY, int kTileX, int kTapsX>
+/// `Down` and `Across` are the filters along a column and a row.
+template <typename V, typename Down, typename Across>
 class Guard {
  public:
-  static constexpr int kCountY = kTileY + kTapsY - 1;
-  static constexpr int kCountX = kTileX + kTapsX - 1;
+  static constexpr int kCountY = Down::kCount;
+  static constexpr int kCountX = Across::kCount;
 
   /// A vector of channels of a column of the tile.
   [[gnu::always_inline]] void add(int column, const V (&elements)[kCountY]) {
@@ -132,8 +133,8 @@ class Guard {
   }
 
  private:
-  static constexpr int kHeight = (kTapsY + 1) / 2;  // of a cell
-  static constexpr int kWidth = (kTapsX + 1) / 2;
+  static constexpr int kHeight = (Down::kTaps + 1) / 2;  // of a cell
+  static constexpr int kWidth = (Across::kTaps + 1) / 2;
   static constexpr int kDown = (kCountY + kHeight - 1) / kHeight;
   static constexpr int kAcross = (kCountX + kWidth - 1) / kWidth;
 

@@ -23,10 +23,25 @@ constexpr std::array<double, 9> points_for(int products) {
   return {0.0, 0.5, -0.5, 0.75, -0.75, 1.25, -1.25, 2.0, -2.0};
 }
 
+/// A filter along one dimension.
+template <int kTileOf, int kTapsOf, int kStrideOf = 1>
+struct Axis {
+  static constexpr int kTile = kTileOf;
+  static constexpr int kTaps = kTapsOf;
+  static constexpr int kStride = kStrideOf;
+  /// Source elements, and products.
+  static constexpr int kCount = kStride * (kTile - 1) + kTaps;
+  /// Transformed taps; products behind the last one have its weight, too.
+  static constexpr int kWeights = kStride == 1 ? kCount : kTile + 2;
+};
+
 /// result = A^T ((G g) * (B^T d)); the last point is infinity.
-template <int kTile, int kTaps>
+template <typename Axis>
 struct Matrices {
-  static constexpr int kCount = kTile + kTaps - 1;
+  static constexpr int kTile = Axis::kTile;
+  static constexpr int kTaps = Axis::kTaps;
+  static constexpr int kCount = Axis::kCount;
+  static_assert(Axis::kStride == 1);
   double output[kTile][kCount]{};
   double weight[kCount][kTaps]{};
   double input[kCount][kCount]{};
@@ -64,19 +79,29 @@ struct Matrices {
   }
 };
 
-template <int kTile, int kTaps>
-constexpr Matrices<kTile, kTaps> kMatrices{};
+/// With stride 2, F(2, 2) of the even taps and elements with the points 0, 1 and infinity, and by
+/// the definition the odd tap: five products where the definition has six.
+template <>
+struct Matrices<Axis<2, 3, 2>> {
+  double output[2][5]{{1, 1, 0, 1, 0}, {0, 1, 1, 0, 1}};
+  double weight[5][3]{{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}, {0, 1, 0}};
+  double input[5][5]{
+      {1, 0, -1, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, -1, 0, 1}, {0, 1, 0, 0, 0}, {0, 0, 0, 1, 0}};
+};
 
-/// By how much F(tile, taps) enlarges rounding errors of its products on their way to a result,
+template <typename Axis>
+constexpr Matrices<Axis> kMatrices{};
+
+/// By how much a filter enlarges rounding errors of its products on their way to a result,
 /// root mean square, relative to the result: 1 for the definition. For even operands; squared for a
 /// tile in two dimensions.
-template <int kTile, int kTaps>
+template <typename Axis>
 double amplification() {
-  constexpr int kCount = kTile + kTaps - 1;
+  constexpr int kCount = Axis::kCount;
   if constexpr (kCount == 1) {
     return 1.0;
   } else {
-    const auto& matrices = kMatrices<kTile, kTaps>;
+    const auto& matrices = kMatrices<Axis>;
     double sum = 0.0;
     for (int j = 0; j < kCount; ++j) {
       double weight = 0.0;
@@ -87,7 +112,7 @@ double amplification() {
       for (const auto& row : matrices.output) output += row[j] * row[j];
       sum += weight * input * output;
     }
-    return std::sqrt(sum / (kTile * kTaps));
+    return std::sqrt(sum / (Axis::kTile * Axis::kTaps));
   }
 }
 
@@ -102,13 +127,19 @@ template <int kCount, typename Body>
 }
 
 /// to[i * to_step] = sum over j of B^T[i][j] * from[j * from_step].
-template <int kTile, int kTaps, typename V>
+template <typename Axis, typename V>
 [[gnu::always_inline]] inline void transform_source(const V* from, std::int64_t from_step, V* to,
                                                     std::int64_t to_step) {
-  constexpr int kCount = kTile + kTaps - 1;
+  constexpr int kCount = Axis::kCount;
   if constexpr (kCount == 1) {
     *to = *from;
-    return;
+  } else if constexpr (Axis::kStride == 2) {
+    const V middle = from[2 * from_step];
+    to[0] = from[0] - middle;
+    to[to_step] = middle;
+    to[2 * to_step] = from[4 * from_step] - middle;
+    to[3 * to_step] = from[from_step];
+    to[4 * to_step] = from[3 * from_step];
   } else {
     constexpr int kLast = kCount - 1;
     V d[kCount];
@@ -117,7 +148,7 @@ template <int kTile, int kTaps, typename V>
     const auto sum = [&](auto row, auto parity) __attribute__((always_inline)) {
       V result{};
       unroll<kCount>([&](auto i) __attribute__((always_inline)) {
-        constexpr double kFactor = kMatrices<kTile, kTaps>.input[row][i];
+        constexpr double kFactor = kMatrices<Axis>.input[row][i];
         if constexpr (i % 2 == parity && kFactor == 1.0) {
           result += d[i];
         } else if constexpr (i % 2 == parity && kFactor != 0.0) {
@@ -142,13 +173,17 @@ template <int kTile, int kTaps, typename V>
 }
 
 /// to[i * to_step] = sum over j of A^T[i][j] * from[j * from_step].
-template <int kTile, int kTaps, typename V>
+template <typename Axis, typename V>
 [[gnu::always_inline]] inline void transform_result(const V* from, std::int64_t from_step, V* to,
                                                     std::int64_t to_step) {
-  constexpr int kCount = kTile + kTaps - 1;
+  constexpr int kTile = Axis::kTile;
+  constexpr int kCount = Axis::kCount;
   if constexpr (kCount == 1) {
     *to = *from;
-    return;
+  } else if constexpr (Axis::kStride == 2) {
+    const V shared = from[from_step];
+    to[0] = from[0] + shared + from[3 * from_step];
+    to[to_step] = from[2 * from_step] + shared + from[4 * from_step];
   } else {
     constexpr int kPairs = (kCount - 2) / 2;
     V sums[kPairs];
@@ -164,7 +199,7 @@ template <int kTile, int kTaps, typename V>
       if constexpr (i == 0) result = from[0];
       if constexpr (i == kTile - 1) result += from[(kCount - 1) * from_step];
       unroll<kPairs>([&](auto pair) __attribute__((always_inline)) {
-        constexpr double kFactor = kMatrices<kTile, kTaps>.output[i][1 + 2 * pair];
+        constexpr double kFactor = kMatrices<Axis>.output[i][1 + 2 * pair];
         const V& term = i % 2 == 0 ? sums[pair] : differences[pair];
         if constexpr (kFactor == 1.0) {
           result += term;

@@ -405,6 +405,29 @@ TEST_CASE("onednn convolves by Winograd's filters, with any borders and epilogue
   check_threads(compiled, graph, {1, 3});
 }
 
+TEST_CASE("onednn convolves with stride 2 by Winograd's filters", "[onednn][compiler]") {
+  const bool is_odd = GENERATE(false, true);
+  const std::string epilogue = GENERATE("none", "norm, add, relu");
+  const std::int64_t extent = is_odd ? 21 : 18;
+  const Shape source{2, 64, extent, 26};
+  const Shape target{2, 96, (extent - 1) / 2 + 1, 13};
+  GraphBuilder graph;
+  graph.input("x", source).weight("w", {96, 64, 3, 3}).weight("b", {96});
+  graph.node("c", "aten.conv2d.default", {"x", "p_w", "p_b"}, target,
+             {{"stride", {2, 2}}, {"padding", {1, 1}}});
+  if (epilogue == "none") {
+    graph.output("c");
+  } else {
+    graph.input("z", target);
+    add_norm(graph, "n", "c", target).node("s", "aten.add.Tensor", {"n", "z"}, target);
+    graph.node("y", "aten.relu.default", {"s"}, target).output("y");
+  }
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-5);
+  if (!has_avx512()) check_chosen(compiled, "winograd");
+  check_threads(compiled, graph, {1, 3});
+}
+
 TEST_CASE("onednn convolves pixels that are a dilation apart by Winograd's filters",
           "[onednn][compiler]") {
   const Shape dilation = GENERATE(Shape{2, 2}, Shape{4, 2}, Shape{1, 3});

@@ -340,6 +340,11 @@ std::vector<Kernel> samples() {
       DType::kInt64, true, true, false, 20, {3, 5}, {5, 0}, {5, 1}, {{5, 1, {5, 1}}}, "s"});
   if (isa >= VectorIsa::kAvx2) {
     result.emplace_back(WinogradWeights{std::get<Winograd>(result[0])});
+    Winograd strided = std::get<Winograd>(result[0]);
+    strided.filter = {{2, 2}, {3, 3}, 2};
+    strided.target_extent[0] = strided.target_extent[1] = 3;
+    result.emplace_back(strided);
+    result.emplace_back(WinogradWeights{strided});
     result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[4])});
   }
   result.emplace_back(HalfWeights{77});

@@ -67,6 +67,7 @@ std::vector<float> run(Winograd kernel, const std::vector<float>& source,
 struct Taps {
   std::int64_t taps[2];
   std::int64_t pad[2];
+  std::int64_t stride = 1;
 };
 
 /// A function of one operand, applied to what is special for it.
@@ -88,18 +89,19 @@ void check_function(const std::string& name, const std::vector<float>& source,
 
 TEST_CASE("Winograd computes tiles by the definition that one element would spoil",
           "[onednn][kernels][special]") {
-  const auto [taps, pad] =
-      GENERATE(Taps{{3, 3}, {1, 1}}, Taps{{3, 3}, {2, 2}}, Taps{{5, 5}, {2, 2}},
-               Taps{{1, 3}, {0, 1}}, Taps{{3, 1}, {1, 0}}, Taps{{1, 5}, {0, 2}},
-               Taps{{5, 1}, {2, 0}}, Taps{{1, 7}, {0, 3}}, Taps{{7, 1}, {3, 0}});
-  const ExactConvolution exact{1, 32, 48, 1, {13, 11}, {taps[0], taps[1]}, {pad[0], pad[1]}, 1};
+  const auto [taps, pad, stride] = GENERATE(
+      Taps{{3, 3}, {1, 1}}, Taps{{3, 3}, {2, 2}}, Taps{{5, 5}, {2, 2}}, Taps{{3, 3}, {1, 1}, 2},
+      Taps{{3, 3}, {0, 2}, 2}, Taps{{1, 3}, {0, 1}}, Taps{{3, 1}, {1, 0}}, Taps{{1, 5}, {0, 2}},
+      Taps{{5, 1}, {2, 0}}, Taps{{1, 7}, {0, 3}}, Taps{{7, 1}, {3, 0}});
+  const ExactConvolution exact{1,     32, 48, 1, {13, 11}, {taps[0], taps[1]}, {pad[0], pad[1]},
+                               stride};
   const auto weight =
       normal_floats(48 * 32 * taps[0] * taps[1], 2,
                     1.0F / std::sqrt(32.0F * static_cast<float>(taps[0] * taps[1])));
   for (const Data& data : special_data(32 * 13 * 11, 5 * 143 + 6 * 11 + 5)) {
     const auto expected = convolve(exact, data.values, weight);
     for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
-      for (const Winograd::Filter& filter : winograd_filters(taps[0], taps[1])) {
+      for (const Winograd::Filter& filter : winograd_filters(taps[0], taps[1], stride)) {
         const Winograd kernel = winograd(exact, filter, isa);
         const auto target = run(kernel, data.values, weight);
         INFO("F(" << filter.tile[0] << " x " << filter.tile[1] << ", " << taps[0] << " x "
@@ -116,7 +118,8 @@ TEST_CASE("Winograd computes tiles by the definition that one element would spoi
 
 TEST_CASE("Winograd computes channels by the definition whose weights are uneven",
           "[onednn][kernels][special]") {
-  const ExactConvolution exact{2, 64, 48, 1, {9, 14}, {3, 3}, {0, 0}, 1};
+  const std::int64_t stride = GENERATE(1, 2);
+  const ExactConvolution exact{2, 64, 48, 1, {9, 14}, {3, 3}, {0, 0}, stride};
   auto source = normal_floats(2 * 64 * 9 * 14, 1);
   for (float& value : source) value = std::max(value, 0.0F);  // half of it does not read a weight
   for (const float value : {1e6F, 1e30F, kInfinity, kNaN}) {
@@ -124,7 +127,7 @@ TEST_CASE("Winograd computes channels by the definition whose weights are uneven
     weight[5 * 64 * 9 + 100] = value;
     const auto expected = convolve(exact, source, weight);
     for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
-      for (const Winograd::Filter& filter : winograd_filters(3, 3)) {
+      for (const Winograd::Filter& filter : winograd_filters(3, 3, stride)) {
         INFO(value);
         CHECK(first_fault(run(winograd(exact, filter, isa), source, weight), expected.results,
                           expected.terms) == "");
@@ -135,17 +138,17 @@ TEST_CASE("Winograd computes channels by the definition whose weights are uneven
 
 TEST_CASE("Winograd's estimate of rounding is what is measured, on any number of channels",
           "[onednn][kernels][special]") {
-  const auto [taps, pad] =
+  const auto [taps, pad, stride] =
       GENERATE(Taps{{3, 3}, {1, 1}}, Taps{{5, 5}, {2, 2}}, Taps{{1, 3}, {0, 1}},
-               Taps{{1, 5}, {0, 2}}, Taps{{1, 7}, {0, 3}});
+               Taps{{1, 5}, {0, 2}}, Taps{{1, 7}, {0, 3}}, Taps{{3, 3}, {1, 1}, 2});
   const std::int64_t channels = GENERATE(16, 128, 512);
-  const ExactConvolution exact{1, channels, 16, 1, {12, 12}, {taps[0], taps[1]}, {pad[0], pad[1]},
-                               1};
+  const ExactConvolution exact{
+      1, channels, 16, 1, {12, 12}, {taps[0], taps[1]}, {pad[0], pad[1]}, stride};
   const auto source = normal_floats(channels * 144, 1);
   const auto weight = normal_floats(16 * channels * taps[0] * taps[1], 2, 0.05F);
   const auto expected = exact.run(source, weight, {});
   const VectorIsa isa = instruction_sets(VectorIsa::kAvx2).back();
-  for (const Winograd::Filter& filter : winograd_filters(taps[0], taps[1])) {
+  for (const Winograd::Filter& filter : winograd_filters(taps[0], taps[1], stride)) {
     const Winograd kernel = winograd(exact, filter, isa);
     const auto target = run(kernel, source, weight);
     double errors = 0.0;

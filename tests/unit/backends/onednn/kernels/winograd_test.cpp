@@ -13,18 +13,20 @@ using Kind = EpilogueStep::Kind;
 struct KernelSize {
   std::int64_t taps[2];
   std::int64_t pad[2];
+  std::int64_t stride = 1;
 };
 
 }  // namespace
 
 TEST_CASE("every Winograd filter gives the convolution's result on any number of threads",
           "[onednn][kernels]") {
-  const auto [taps, pad] =
-      GENERATE(KernelSize{{3, 3}, {1, 1}}, KernelSize{{5, 5}, {2, 0}}, KernelSize{{1, 3}, {0, 1}},
-               KernelSize{{3, 1}, {1, 0}}, KernelSize{{1, 5}, {0, 2}}, KernelSize{{5, 1}, {2, 0}},
-               KernelSize{{1, 7}, {0, 3}}, KernelSize{{7, 1}, {3, 0}});
+  const auto [taps, pad, stride] = GENERATE(
+      KernelSize{{3, 3}, {1, 1}}, KernelSize{{3, 3}, {1, 0}, 2}, KernelSize{{5, 5}, {2, 0}},
+      KernelSize{{1, 3}, {0, 1}}, KernelSize{{3, 1}, {1, 0}}, KernelSize{{1, 5}, {0, 2}},
+      KernelSize{{5, 1}, {2, 0}}, KernelSize{{1, 7}, {0, 3}}, KernelSize{{7, 1}, {3, 0}});
   // Neither extents nor channels are multiples of anything but 16.
-  const ExactConvolution exact{1, 32, 48, 1, {13, 11}, {taps[0], taps[1]}, {pad[0], pad[1]}, 1};
+  const ExactConvolution exact{1,     32, 48, 1, {13, 11}, {taps[0], taps[1]}, {pad[0], pad[1]},
+                               stride};
   const std::int64_t height = exact.target(0);
   const std::int64_t width = exact.target(1);
   const auto source = random_floats(32 * 13 * 11, 1);
@@ -36,7 +38,7 @@ TEST_CASE("every Winograd filter gives the convolution's result on any number of
   for (std::size_t i = 0; i < expected.size(); ++i) {
     expected[i] = apply_exactly(steps[1], expected[i] + static_cast<double>(other[i]));
   }
-  const auto filters = winograd_filters(taps[0], taps[1]);
+  const auto filters = winograd_filters(taps[0], taps[1], stride);
   REQUIRE(!filters.empty());
   for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
     REQUIRE(Winograd::can_run(isa));
@@ -82,6 +84,8 @@ TEST_CASE("every Winograd filter gives the convolution's result on any number of
 TEST_CASE("Winograd has no filter for kernels that it does not compute", "[onednn][kernels]") {
   CHECK(winograd_filters(1, 1).empty());
   CHECK(winograd_filters(4, 4).empty());
+  CHECK(winograd_filters(5, 5, 2).empty());
+  CHECK(winograd_filters(3, 3, 3).empty());
   CHECK(!Winograd::can_run(VectorIsa::kAny));
 }
 

@@ -261,12 +261,36 @@ TEST_CASE("a smaller tile is taken where it costs next to nothing", "[onednn][ch
   CHECK(tile(5e11) < 4);
 }
 
+TEST_CASE("a convolution with stride 2 has a filter where it is faster", "[onednn][choose]") {
+  const auto strided = [](std::int64_t source, std::int64_t target, std::int64_t taps,
+                          std::int64_t extent) {
+    ConvolutionShape shape = convolution(source, target, taps, extent);
+    shape.spatial.stride = {2, 2};
+    shape.source[2] = shape.source[3] = 2 * extent;
+    return shape;
+  };
+  const auto first =
+      choose_convolution(strided(128, 256, 3, 14), {}, machine(VectorIsa::kAvx2)).front();
+  REQUIRE(first.name == "winograd");
+  const auto& kernel = std::get<Winograd>(first.kernel);
+  CHECK(kernel.filter.stride == 2);
+  CHECK(kernel.source_extent[1] == 28);
+  CHECK(kernel.target_extent[1] == 14);
+  // Five by five: none; two by two results: too much of a tile lies outside.
+  CHECK(refusal_of("winograd", strided(128, 256, 5, 14), VectorIsa::kAvx2) ==
+        "it has no filter of 5 by 5 with stride 2");
+  CHECK(refusal_of("winograd", strided(512, 512, 3, 1), VectorIsa::kAvx2)
+            .starts_with("its estimate is"));
+}
+
 TEST_CASE("every candidate says why it was not taken", "[onednn][choose]") {
   ConvolutionShape shape = convolution(64, 64, 3, 56);
   CHECK(refusal_of("winograd", shape, VectorIsa::kAny) == "it needs AVX2, AVX-512 or NEON");
   CHECK(refusal_of("strassen", shape) == "the convolution is not one of one by one");
   shape.spatial.stride = {2, 2};
   CHECK(refusal_of("winograd", shape) == "the stride is not 1");
+  shape.spatial.stride = {1, 2};
+  CHECK(refusal_of("winograd", shape, VectorIsa::kAvx2) == "the strides are neither 1 nor 2");
   shape = convolution(64, 64, 3, 55);
   shape.target[2] = shape.target[3] = 53;
   shape.spatial.dilation = {2, 2};
@@ -284,7 +308,8 @@ TEST_CASE("every candidate says why it was not taken", "[onednn][choose]") {
   shape.is_pinned = true;
   CHECK(refusal_of("winograd", shape) == "npu-align keeps the node row-major");
   CHECK(refusal_of("winograd", convolution(3, 64, 3, 56)) == "the channels are no multiples of 16");
-  CHECK(refusal_of("winograd", convolution(64, 64, 4, 56)) == "it has no filter of 4 by 4");
+  CHECK(refusal_of("winograd", convolution(64, 64, 4, 56)) ==
+        "it has no filter of 4 by 4 with stride 1");
   CHECK(refusal_of("strassen", convolution(64, 512, 1, 14)) ==
         "it needs 512 source features, found 64");
   CHECK(refusal_of("strassen", convolution(512, 64, 1, 14)) ==
