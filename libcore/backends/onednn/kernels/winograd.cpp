@@ -54,12 +54,19 @@ using winograd::transform_result;
 using winograd::transform_source;
 using winograd::transformed_floats;
 
-constexpr std::int64_t kCacheFloats =
-    std::int64_t{160} * 1024;  // of transformed sources and products in the L2
-constexpr std::int64_t kSmallWeights = std::int64_t{128} * 1024;  // floats that stay in it, too
+/// What the L2 of CPUs of a level holds, in floats.
+struct Cache {
+  std::int64_t tiles;    ///< of transformed sources and products
+  std::int64_t weights;  ///< that stay in it, too
+};
+constexpr Cache kCacheAvx512{std::int64_t{160} * 1024, std::int64_t{128} * 1024};  // of 1 MiB
+constexpr Cache kCacheAvx2{std::int64_t{64} * 1024, std::int64_t{64} * 1024};  // of 512 KiB or less
+constexpr std::int64_t kLargeWeights = std::int64_t{3} * 1024 * 1024;  // that come from memory
 constexpr std::int64_t kPadding = 16;     // a multiple of 4 KiB apart they would share places in L1
 constexpr std::int64_t kMostTiles = 432;  // that fit into the cache, of the smallest ones
 constexpr std::int64_t kFewTiles = 14;    // beside weights in the L2
+constexpr std::int64_t kLeastTiles = 4;   // for which it is worth to read all weights
+constexpr std::int64_t kLeastTilesOfLarge = 12;
 constexpr std::int64_t kMostUneven = 512;  // that wait
 
 /// Of the transformed sources of so many tiles for one of the products.
@@ -71,13 +78,17 @@ std::int64_t tile_floats(const Winograd& call) {
   return call.filter.products() * (call.source_channels + kPadding + columns_at_once(call));
 }
 
-/// Tiles that are transformed before weights are read. Where weights come from the L2,
-/// few of them leave room for the weights.
+/// Tiles that are transformed before weights are read, where it can be full micro-kernels. Where
+/// weights come from the L2, few of them leave room for the weights; where they come from memory,
+/// many of them wait for it less often.
 std::int64_t tiles_at_once(const Winograd& call) {
-  const std::int64_t most =
-      std::clamp<std::int64_t>(kCacheFloats / tile_floats(call), 4, kMostTiles);
-  const bool is_small = transformed_floats(call) <= kSmallWeights;
-  return std::min(most, is_small ? kFewTiles : call.tiles());
+  const Cache& cache = call.isa == VectorIsa::kAvx512 ? kCacheAvx512 : kCacheAvx2;
+  const std::int64_t weights = transformed_floats(call);
+  const std::int64_t least = weights > kLargeWeights ? kLeastTilesOfLarge : kLeastTiles;
+  const std::int64_t most = std::clamp(cache.tiles / tile_floats(call), least, kMostTiles);
+  const std::int64_t tiles = std::min(most, weights <= cache.weights ? kFewTiles : call.tiles());
+  const std::int64_t rows = tile_rows(call.isa);
+  return tiles < rows ? tiles : tiles / rows * rows;
 }
 
 std::int64_t scratch_floats(const Winograd& call) {
@@ -153,6 +164,24 @@ NPU_INLINE Patch patch_at(const Winograd& call, const float* plane, std::int64_t
   return {copy, std::int64_t{kCountX} * kLanes};
 }
 
+/// Fetches what a tile's patch has beside that of the tile to its left.
+template <typename V, typename Down, typename Across>
+NPU_INLINE void fetch_patch(const Winograd& call, const float* plane, std::int64_t y,
+                            std::int64_t x) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
+  constexpr int kPixels = static_cast<int>(kLine / kLanes);  // of a line
+  constexpr int kNew = Across::kStride * Across::kTile;
+  for (int r = 0; r < Down::kCount; ++r) {
+    const std::int64_t row = std::clamp<std::int64_t>(y + r, 0, call.source_extent[0] - 1);
+    const float* line = plane + row * call.source_extent[1] * kLanes;
+#pragma GCC unroll 10
+    for (int c = 0; c < kNew; c += kPixels) {
+      const std::int64_t column = std::min(x + Across::kCount - 1 - c, call.source_extent[1] - 1);
+      __builtin_prefetch(line + column * kLanes);
+    }
+  }
+}
+
 template <typename V, int kCount>
 NPU_INLINE void load_column(const Patch& patch, int column, V (&elements)[kCount]) {
 #pragma GCC unroll 10
@@ -186,6 +215,8 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
     const bool inside = y >= 0 && x >= 0 && y + kCountY <= call.source_extent[0] &&
                         x + kCountX <= call.source_extent[1];
     const float* image = block.source + place.image * groups * plane;
+    const Place next = place_of(call, std::min(tile + 1, block.last_tile - 1));
+    const float* next_image = block.source + next.image * groups * plane;
     if (!is_even) {
       TileGuard guard;
       for (std::int64_t group = 0; group < groups; ++group) {
@@ -205,6 +236,9 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
       for (std::int64_t group = 0; group < groups; ++group) {
         const Patch patch =
             patch_at<V, kCountY, kCountX>(call, image + group * plane, y, x, inside, copy);
+        fetch_patch<V, Down, Across>(call, next_image + group * plane,
+                                     next.y * Down::kStride - call.pad[0],
+                                     next.x * Across::kStride - call.pad[1]);
         V middle[kCountY][kCountX];
 #pragma GCC unroll 10
         for (int c = 0; c < kCountX; ++c) {
@@ -232,6 +266,77 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
   }
 }
 
+/// All steps of the epilogue on results side by side, of which the first `count` are stored from
+/// `place` of the target on. What convolutions have behind them most often stays in registers.
+template <typename V, int kMost>
+NPU_INLINE void finish_line(const Block& block, V (&line)[kMost], std::int64_t count,
+                            std::int64_t place) {
+  using Kind = EpilogueStep::Kind;
+  const auto each = [&](const auto& function) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kMost; ++i) line[i] = function(line[i]);
+  };
+  const auto with = [&](const float* others, const auto& function) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kMost; ++i) {
+      if (i >= count) break;
+      line[i] = function(line[i], load_vector<V>(others + place + i * kLanesOf<V>));
+    }
+  };
+  std::size_t operand = 0;
+  for (const EpilogueStep& step : block.call->epilogue) {
+    switch (step.kind) {
+      case Kind::kAccumulate:
+        with(
+            block.target, [&](V value, V other) __attribute__((always_inline)) {
+              return value + other * step.alpha;
+            });
+        break;
+      case Kind::kAdd:
+        with(
+            block.operands[operand++],
+            [](V value, V other) __attribute__((always_inline)) { return value + other; });
+        break;
+      case Kind::kMultiply:
+        with(
+            block.operands[operand++],
+            [](V value, V other) __attribute__((always_inline)) { return value * other; });
+        break;
+      default:
+        if (step.is_plain_relu()) {
+          each([](V value) __attribute__((always_inline)) { return value < 0.0F ? V{} : value; });
+        } else {
+          V values[kMost];
+          std::copy_n(line, kMost, values);
+#pragma GCC unroll 1
+          for (V& value : values) value = apply_step<kIsWide<V>>(step, value);
+          std::copy_n(values, kMost, line);
+        }
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kMost; ++i) {
+    if (i >= count) break;
+    store_vector(block.target + place + i * kLanesOf<V>, line[i]);
+  }
+}
+
+/// Fetches what is written of a tile's results.
+template <typename V, typename Down, typename Across>
+NPU_INLINE void fetch_tile(const Block& block, std::int64_t group, const Place& place) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
+  const Winograd& call = *block.call;
+  const std::int64_t height = call.target_extent[0];
+  const std::int64_t width = call.target_extent[1];
+  const std::int64_t plane =
+      (place.image * (call.target_channels / kLanes) + group) * height * width;
+  for (int r = 0; r < Down::kTile; ++r) {
+    const std::int64_t row = std::min(place.y + r, height - 1);
+    const float* to = block.target + (plane + row * width + place.x) * kLanes;
+    for (std::int64_t c = 0; c < Across::kTile * kLanes; c += kLine) __builtin_prefetch(to + c, 1);
+  }
+}
+
 template <typename V, typename Down, typename Across>
 NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> tiles,
                               std::int64_t group, const float* from) {
@@ -245,6 +350,8 @@ NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> 
   const auto rows = static_cast<std::int64_t>(tiles.size());
   for (std::int64_t i = 0; i < rows; ++i) {
     const Place place = place_of(call, tiles[static_cast<std::size_t>(i)]);
+    const Place next = place_of(call, tiles[static_cast<std::size_t>(std::min(i + 1, rows - 1))]);
+    fetch_tile<V, Down, Across>(block, group, next);
     V middle[Down::kTile][kCountX];
     for (int c = 0; c < kCountX; ++c) {
       V column[kCountY];
@@ -262,11 +369,8 @@ NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> 
       V line[Across::kTile];
       transform_result<Across>(middle[r], 1, line, 1);
       const std::int64_t at = (plane + (place.y + r) * width + place.x) * kLanes;
-      for (std::int64_t c = 0; c < columns; ++c) {
-        store_vector(block.target + at + c * kLanes,
-                     apply_steps<kIsWide<V>>(call.epilogue, line[c] + bias, block.target,
-                                             block.operands, at + c * kLanes));
-      }
+      for (V& value : line) value += bias;
+      finish_line(block, line, columns, at);
     }
   }
 }
@@ -324,14 +428,17 @@ NPU_INLINE void run_block(const Block& block) {
   float* products = block.scratch + kProducts * product_floats(call, at_once);
   const std::int64_t count = block.last_tile - block.first_tile;
   const std::int64_t runs = ceil_div(count, at_once);
+  const std::int64_t unit = at_once % kTileRowsOf<V> == 0 ? kTileRowsOf<V> : 1;
+  const std::int64_t units = ceil_div(count, unit);
   bool has_uneven_columns = false;
   for (std::int64_t column = block.first_column; column < block.last_column; ++column) {
     has_uneven_columns = has_uneven_columns || is_uneven_column(block, column);
   }
   Sorted sorted;
   for (std::int64_t run = 0; run < runs; ++run) {
-    const std::int64_t first = block.first_tile + count * run / runs;
-    const std::int64_t rows = block.first_tile + count * (run + 1) / runs - first;
+    const std::int64_t first = block.first_tile + units * run / runs * unit;
+    const std::int64_t rows =
+        std::min(block.last_tile, block.first_tile + units * (run + 1) / runs * unit) - first;
     load_sources<V, Down, Across>(block, first, rows, block.scratch, sorted);
     const std::span<const std::int32_t> even(sorted.even.data(),
                                              static_cast<std::size_t>(sorted.even_count));
