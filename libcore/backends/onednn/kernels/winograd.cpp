@@ -7,10 +7,10 @@
 // A thread takes a block of tiles and of target channels: it transforms the sources of all
 // channels, which then lie in the L2, and for two vectors of target channels at a time
 // multiplies (up to 14 tiles, 6 with AVX2, by 2 vectors in registers), transforms back, and applies
-// bias and epilogue. Weights are read in order, once for as many tiles as the L2 holds; where they
-// are too large for a cache themselves, threads share them and not the tiles, and a panel is
-// fetched while the one before it is multiplied. Sums over channels are cut after 128, so that
-// rounding errors do not grow.
+// bias and epilogue. What the next tile reads and writes is fetched: no CPU foresees it. Weights
+// are read in order, once for as many tiles as the L2 holds; where they are too large for a cache
+// themselves, threads share them and not the tiles, and a panel is fetched while the one before it
+// is multiplied. Sums over channels are cut after 128, so that rounding errors do not grow.
 //
 // Tiles whose elements are too different for that, or not finite, and target channels (two vectors
 // of them) whose weights are, are computed by the definition; which ones depends on the numbers
@@ -176,7 +176,8 @@ NPU_INLINE void fetch_patch(const Winograd& call, const float* plane, std::int64
     const float* line = plane + row * call.source_extent[1] * kLanes;
 #pragma GCC unroll 10
     for (int c = 0; c < kNew; c += kPixels) {
-      const std::int64_t column = std::min(x + Across::kCount - 1 - c, call.source_extent[1] - 1);
+      const std::int64_t column =
+          std::clamp<std::int64_t>(x + Across::kCount - 1 - c, 0, call.source_extent[1] - 1);
       __builtin_prefetch(line + column * kLanes);
     }
   }
@@ -208,14 +209,15 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
   float copy[std::int64_t{kCountY} * kCountX * kLanes];
   bool is_even = true;
   sorted.even_count = 0;
+  Place next = place_of(call, first);
   for (std::int64_t tile = first; tile < first + rows; ++tile) {
-    const Place place = place_of(call, tile);
+    const Place place = next;
+    next = place_of(call, std::min(tile + 1, block.last_tile - 1));
     const std::int64_t y = place.y * Down::kStride - call.pad[0];
     const std::int64_t x = place.x * Across::kStride - call.pad[1];
     const bool inside = y >= 0 && x >= 0 && y + kCountY <= call.source_extent[0] &&
                         x + kCountX <= call.source_extent[1];
     const float* image = block.source + place.image * groups * plane;
-    const Place next = place_of(call, std::min(tile + 1, block.last_tile - 1));
     const float* next_image = block.source + next.image * groups * plane;
     if (!is_even) {
       TileGuard guard;
@@ -348,9 +350,10 @@ NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> 
   const std::int64_t width = call.target_extent[1];
   const V bias = call.has_bias ? load_vector<V>(block.bias + group * kLanes) : V{};
   const auto rows = static_cast<std::int64_t>(tiles.size());
+  Place next = place_of(call, tiles.front());
   for (std::int64_t i = 0; i < rows; ++i) {
-    const Place place = place_of(call, tiles[static_cast<std::size_t>(i)]);
-    const Place next = place_of(call, tiles[static_cast<std::size_t>(std::min(i + 1, rows - 1))]);
+    const Place place = next;
+    next = place_of(call, tiles[static_cast<std::size_t>(std::min(i + 1, rows - 1))]);
     fetch_tile<V, Down, Across>(block, group, next);
     V middle[Down::kTile][kCountX];
     for (int c = 0; c < kCountX; ++c) {
