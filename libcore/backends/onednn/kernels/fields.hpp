@@ -118,10 +118,11 @@ inline constexpr auto kFields<Winograd::Filter> = std::make_tuple(NPU_FIELD(Wino
 
 template <>
 inline constexpr auto kFields<Winograd> = std::make_tuple(
-    NPU_FIELD(Winograd, filter), NPU_FIELD(Winograd, batch), NPU_FIELD(Winograd, source_channels),
-    NPU_FIELD(Winograd, target_channels), NPU_FIELD(Winograd, source_extent),
-    NPU_FIELD(Winograd, target_extent), NPU_FIELD(Winograd, pad), NPU_FIELD(Winograd, has_bias),
-    NPU_FIELD(Winograd, epilogue), NPU_FIELD(Winograd, isa));
+    NPU_FIELD(Winograd, filter), NPU_FIELD(Winograd, batch), NPU_FIELD(Winograd, frames),
+    NPU_FIELD(Winograd, source_channels), NPU_FIELD(Winograd, target_channels),
+    NPU_FIELD(Winograd, source_extent), NPU_FIELD(Winograd, target_extent),
+    NPU_FIELD(Winograd, pad), NPU_FIELD(Winograd, has_bias), NPU_FIELD(Winograd, epilogue),
+    NPU_FIELD(Winograd, isa));
 
 template <>
 inline constexpr auto kFields<ImplicitGemm> =

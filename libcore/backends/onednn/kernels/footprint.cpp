@@ -44,6 +44,8 @@ Footprint footprint(const Winograd& kernel) {
   checked_filter(kernel);
   require_isa(kernel.isa, VectorIsa::kAvx2);
   const Count batch = at_least_one(kernel.batch, "batch");
+  require(kernel.frames >= 1 && kernel.batch % kernel.frames == 0,
+          "'batch' is no multiple of 'frames'");
   const Count inputs = kernel.source_channels;
   const Count outputs = kernel.target_channels;
   const Count products = kernel.filter.products();

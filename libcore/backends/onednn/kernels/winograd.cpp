@@ -43,6 +43,7 @@ using winograd::columns_at_once;
 using winograd::columns_of;
 using winograd::define_avx2;
 using winograd::define_avx512;
+using winograd::first_plane;
 using winograd::Guard;
 using winograd::is_uneven_column;
 using winograd::kMostPixels;
@@ -202,6 +203,7 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
   using TileGuard = Guard<V, Down, Across>;
   const Winograd& call = *block.call;
   const std::int64_t plane = call.source_extent[0] * call.source_extent[1] * kLanes;
+  const std::int64_t apart = call.frames * plane;  // of two blocks of channels
   const std::int64_t groups = call.source_channels / kLanes;
   const std::int64_t step = product_floats(call, rows);
   const float limit = block.weight[limit_place(call)];
@@ -217,13 +219,13 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
     const std::int64_t x = place.x * Across::kStride - call.pad[1];
     const bool inside = y >= 0 && x >= 0 && y + kCountY <= call.source_extent[0] &&
                         x + kCountX <= call.source_extent[1];
-    const float* image = block.source + place.image * groups * plane;
-    const float* next_image = block.source + next.image * groups * plane;
+    const float* image = block.source + first_plane(call, groups, place.image) * plane;
+    const float* next_image = block.source + first_plane(call, groups, next.image) * plane;
     if (!is_even) {
       TileGuard guard;
       for (std::int64_t group = 0; group < groups; ++group) {
         const Patch patch =
-            patch_at<V, kCountY, kCountX>(call, image + group * plane, y, x, inside, copy);
+            patch_at<V, kCountY, kCountX>(call, image + group * apart, y, x, inside, copy);
 #pragma GCC unroll 10
         for (int c = 0; c < kCountX; ++c) {
           V column[kCountY];
@@ -237,8 +239,8 @@ NPU_INLINE void load_sources(const Block& block, std::int64_t first, std::int64_
       TileGuard guard;
       for (std::int64_t group = 0; group < groups; ++group) {
         const Patch patch =
-            patch_at<V, kCountY, kCountX>(call, image + group * plane, y, x, inside, copy);
-        fetch_patch<V, Down, Across>(call, next_image + group * plane,
+            patch_at<V, kCountY, kCountX>(call, image + group * apart, y, x, inside, copy);
+        fetch_patch<V, Down, Across>(call, next_image + group * apart,
                                      next.y * Down::kStride - call.pad[0],
                                      next.x * Across::kStride - call.pad[1]);
         V middle[kCountY][kCountX];
@@ -323,6 +325,11 @@ NPU_INLINE void finish_line(const Block& block, V (&line)[kMost], std::int64_t c
   }
 }
 
+template <typename V>
+NPU_INLINE std::int64_t target_plane(const Winograd& call, std::int64_t image, std::int64_t group) {
+  return first_plane(call, call.target_channels / kLanesOf<V>, image) + group * call.frames;
+}
+
 /// Fetches what is written of a tile's results.
 template <typename V, typename Down, typename Across>
 NPU_INLINE void fetch_tile(const Block& block, std::int64_t group, const Place& place) {
@@ -330,8 +337,7 @@ NPU_INLINE void fetch_tile(const Block& block, std::int64_t group, const Place& 
   const Winograd& call = *block.call;
   const std::int64_t height = call.target_extent[0];
   const std::int64_t width = call.target_extent[1];
-  const std::int64_t plane =
-      (place.image * (call.target_channels / kLanes) + group) * height * width;
+  const std::int64_t plane = target_plane<V>(call, place.image, group) * height * width;
   for (int r = 0; r < Down::kTile; ++r) {
     const std::int64_t row = std::min(place.y + r, height - 1);
     const float* to = block.target + (plane + row * width + place.x) * kLanes;
@@ -364,8 +370,7 @@ NPU_INLINE void store_results(const Block& block, std::span<const std::int32_t> 
       }
       transform_result<Down>(column, 1, &middle[0][c], kCountX);
     }
-    const std::int64_t plane =
-        (place.image * (call.target_channels / kLanes) + group) * height * width;
+    const std::int64_t plane = target_plane<V>(call, place.image, group) * height * width;
     const std::int64_t lines = std::min<std::int64_t>(Down::kTile, height - place.y);
     const std::int64_t columns = std::min<std::int64_t>(Across::kTile, width - place.x);
     for (std::int64_t r = 0; r < lines; ++r) {

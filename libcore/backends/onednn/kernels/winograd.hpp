@@ -33,7 +33,8 @@ struct Winograd {
   /// Source channels that are added up in one go.
   static constexpr std::int64_t kMostSummed = 128;
   Filter filter;
-  std::int64_t batch = 1;
+  std::int64_t batch = 1;   ///< images
+  std::int64_t frames = 1;  ///< so many of them at a time lie within each block of channels
   std::int64_t source_channels = 16;  ///< a multiple of 16, as the next
   std::int64_t target_channels = 16;
   std::int64_t source_extent[2]{1, 1};  ///< height, width

@@ -67,6 +67,13 @@ struct Place {
           tile % across * call.filter.tile[1]};
 }
 
+/// Which of the planes of a tensor with so many blocks of channels is an image's first; its next
+/// one is `frames` further on.
+[[gnu::always_inline]] inline std::int64_t first_plane(const Winograd& call, std::int64_t blocks,
+                                                       std::int64_t image) {
+  return image / call.frames * blocks * call.frames + image % call.frames;
+}
+
 /// All results of some tiles, for those columns of a block whose weights are uneven or for all, by
 /// the definition. They use the block's scratch memory.
 void define_avx2(const Block& block, std::span<const std::int32_t> tiles, bool of_uneven_columns);

@@ -32,15 +32,15 @@ template <std::int64_t kLanes>
 NPU_INLINE void add_pixel(const Winograd& call, const Place& place, Pixels& pixels) {
   const std::int64_t y = place.y * call.filter.stride - call.pad[0];
   const std::int64_t x = place.x * call.filter.stride - call.pad[1];
-  const std::int64_t source = call.source_channels / kLanes * call.source_extent[0];
-  const std::int64_t target = call.target_channels / kLanes * call.target_extent[0];
+  const std::int64_t source = first_plane(call, call.source_channels / kLanes, place.image);
+  const std::int64_t target = first_plane(call, call.target_channels / kLanes, place.image);
   const std::int64_t i = pixels.count++;
   pixels.y[i] = static_cast<std::int32_t>(y);
   pixels.x[i] = static_cast<std::int32_t>(x);
   pixels.source[i] =
-      static_cast<std::int32_t>((place.image * source + y) * call.source_extent[1] + x);
-  pixels.target[i] =
-      static_cast<std::int32_t>((place.image * target + place.y) * call.target_extent[1] + place.x);
+      static_cast<std::int32_t>((source * call.source_extent[0] + y) * call.source_extent[1] + x);
+  pixels.target[i] = static_cast<std::int32_t>(
+      (target * call.target_extent[0] + place.y) * call.target_extent[1] + place.x);
 }
 
 /// Source elements [k block, pixel, lanes] for the k blocks [begin, end): a tap and a vector of
@@ -67,7 +67,7 @@ NPU_INLINE void copy_fields(const Block& block, const Pixels& pixels, std::int64
         from[i] = exists ? pixels.source[i] + step : -1;
       }
     }
-    const float* plane = block.source + at % groups * height * width * kLanes;
+    const float* plane = block.source + at % groups * call.frames * height * width * kLanes;
     for (std::int64_t i = 0; i < pixels.count; ++i, to += kLanes) {
       store_vector(to, from[i] < 0 ? V{} : load_vector<V>(plane + from[i] * kLanes));
     }
@@ -91,7 +91,7 @@ NPU_INLINE void store_pixels(const Block& block, const Pixels& pixels, std::int6
   for (std::int64_t vector = 0; vector < vectors; ++vector) {
     const std::int64_t group = 2 * column + vector;
     const V bias = call.has_bias ? load_vector<V>(block.bias + group * kLanes) : V{};
-    const std::int64_t plane = group * call.target_extent[0] * call.target_extent[1];
+    const std::int64_t plane = group * call.frames * call.target_extent[0] * call.target_extent[1];
     for (std::int64_t i = 0; i < pixels.count; ++i) {
       const std::int64_t at = (plane + pixels.target[i]) * kLanes;
       const V sum = load_vector<V>(sums + i * 2 * kLanes + vector * kLanes);

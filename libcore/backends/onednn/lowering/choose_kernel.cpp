@@ -52,10 +52,6 @@ constexpr std::int64_t kMaxNormRows = 1024;
 constexpr const char* kOneDnn = "onednn";
 constexpr const char* kNoAvx2 = "it needs AVX2, AVX-512 or NEON";
 
-bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
-  return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
-}
-
 /// By the definition: multiply-adds of vectors, and weights from memory.
 double direct_cycles(double multiplications, double weight_bytes, std::int64_t lanes) {
   return multiplications / static_cast<double>(lanes) * kMultiplyCost / kThreads +
@@ -181,7 +177,9 @@ std::string common_refusal(const ConvolutionShape& shape, const Machine& machine
 
 std::string winograd_refusal(const ConvolutionShape& shape, const Machine& machine) {
   if (auto refusal = common_refusal(shape, machine); !refusal.empty()) return refusal;
-  if (shape.weight.size() != 4) return "it convolves in two dimensions only";
+  if (shape.weight.size() != 4) {
+    return "it convolves in two dimensions, or in three with taps in time or space alone";
+  }
   if (!all_are(shape.spatial.stride, 1)) {
     // Whether oneDNN is slower there, too, has not been measured.
     if (machine.isa == VectorIsa::kAvx512) return "the stride is not 1";
@@ -225,12 +223,14 @@ bool is_better(double cycles, double rounding, const Candidate& other, double fr
 
 /// The filter with the least cycles of those that round little enough, or one that rounds less at
 /// next to no cost.
-Candidate winograd_candidate(const ConvolutionShape& shape, const Machine& machine) {
+Candidate winograd_candidate(const ConvolutionShape& call, const Machine& machine) {
+  const ConvolutionShape shape = in_two_dimensions(call).value_or(call);
   Candidate result{Winograd::kName, {}, {}, winograd_refusal(shape, machine)};
   if (!result.refusal.empty()) return result;
   Winograd kernel;
   kernel.isa = machine.isa;
   kernel.batch = shape.source[0];
+  kernel.frames = shape.source[0] / call.source[0];
   kernel.source_channels = shape.weight[1];
   kernel.target_channels = shape.weight[0];
   for (std::size_t i = 0; i < 2; ++i) {
@@ -458,17 +458,6 @@ std::vector<Candidate> sorted(std::vector<Candidate> candidates) {
 
 }  // namespace
 
-bool splits_into_phases(const ConvolutionShape& shape) {
-  for (std::size_t i = 0; i < shape.spatial.dilation.size(); ++i) {
-    const std::int64_t dilation = shape.spatial.dilation[i];
-    if (shape.spatial.stride[i] != 1 || shape.source[i + 2] % dilation != 0 ||
-        shape.target[i + 2] % dilation != 0 || shape.spatial.pad_begin[i] % dilation != 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
 bool suits_strassen(const PackedGemm& gemm) {
   return gemm.rows >= kMinRows && gemm.inner % (2 * kBlock) == 0 &&
          gemm.columns % (4 * kBlock) == 0 && gemm.inner >= kMinStrassenInner &&
@@ -494,12 +483,6 @@ PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels,
   gemm.source = {gemm.rows * gemm.inner, lanes, gemm.rows * lanes};
   gemm.target = {gemm.rows * gemm.columns, lanes, gemm.rows * lanes};
   return gemm;
-}
-
-bool is_pointwise(const Shape& weight, const Spatial& spatial, std::int64_t groups) {
-  return std::all_of(weight.begin() + 2, weight.end(), [](std::int64_t n) { return n == 1; }) &&
-         groups == 1 && all_are(spatial.stride, 1) && all_are(spatial.pad_begin, 0) &&
-         all_are(spatial.pad_end, 0);
 }
 
 std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const Epilogue& epilogue,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,10 @@ struct Spatial {
   std::vector<std::int64_t> pad_end;
   std::vector<std::int64_t> dilation;  ///< as PyTorch counts: 1 is none
 };
+
+inline bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
+}
 
 /// A convolution as far as the choice of its kernel goes.
 struct ConvolutionShape {
@@ -71,6 +76,10 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
                                           const Machine& machine);
 std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue& epilogue,
                                       const Machine& machine);
+
+/// A convolution in three dimensions as one in two, where it is that for each frame, each then an
+/// image, or has its taps in time: then the pixels of a frame are the width.
+std::optional<ConvolutionShape> in_two_dimensions(const ConvolutionShape& shape);
 
 /// True if a convolution with dilation is the same as ones without, each of the pixels that are a
 /// multiple of the dilation apart. Its kernel then has that many images more.

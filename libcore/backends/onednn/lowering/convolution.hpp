@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,9 +21,6 @@ struct ConvolutionCall {
   Shape output;
 };
 
-inline bool all_are(const std::vector<std::int64_t>& values, std::int64_t value) {
-  return std::all_of(values.begin(), values.end(), [&](auto each) { return each == value; });
-}
 /// True if npu-align keeps the node row-major.
 inline bool is_pinned(const Node& node) {
   const Json* mode = find_member(node.json, "align_mode");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions by Winograd's minimal filtering: channels in blocks, weights
 // transformed when they are compiled. With dilation, pixels that are a multiple of it apart become
-// images of their own.
+// images of their own; frames of a video are images where they lie.
 #include <algorithm>
 #include <iterator>
 #include <vector>

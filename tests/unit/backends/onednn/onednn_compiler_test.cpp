@@ -428,6 +428,24 @@ TEST_CASE("onednn convolves with stride 2 by Winograd's filters", "[onednn][comp
   check_threads(compiled, graph, {1, 3});
 }
 
+TEST_CASE("onednn convolves videos in space and in time by Winograd's filters",
+          "[onednn][compiler]") {
+  const Shape source{2, 64, 5, 14, 11};
+  const Shape target{2, 96, 5, 14, 11};
+  GraphBuilder graph;
+  graph.input("x", source).input("z", target).weight("w", {96, 64, 1, 3, 3});
+  graph.weight("v", {64, 96, 3, 1, 1}).weight("b", {64});
+  graph.node("c", "aten.conv3d.default", {"x", "p_w"}, target, {{"padding", {0, 1, 1}}});
+  graph.node("s", "aten.add.Tensor", {"c", "z"}, target);
+  graph.node("r", "aten.relu.default", {"s"}, target);
+  graph.node("d", "aten.conv3d.default", {"r", "p_v", "p_b"}, source, {{"padding", {1, 0, 0}}});
+  graph.output("d");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 2e-5);
+  check_chosen(compiled, "winograd");
+  check_threads(compiled, graph, {1, 3});
+}
+
 TEST_CASE("onednn convolves pixels that are a dilation apart by Winograd's filters",
           "[onednn][compiler]") {
   const Shape dilation = GENERATE(Shape{2, 2}, Shape{4, 2}, Shape{1, 3});

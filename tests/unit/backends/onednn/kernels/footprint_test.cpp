@@ -343,6 +343,8 @@ std::vector<Kernel> samples() {
     Winograd strided = std::get<Winograd>(result[0]);
     strided.filter = {{2, 2}, {3, 3}, 2};
     strided.target_extent[0] = strided.target_extent[1] = 3;
+    strided.batch = 6;
+    strided.frames = 3;
     result.emplace_back(strided);
     result.emplace_back(WinogradWeights{strided});
     result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[4])});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/winograd.hpp"
 
+#include <algorithm>
+
 #include "backends/onednn/kernels/kernel_fixture.hpp"
 #include "catch.hpp"
 
@@ -15,6 +17,19 @@ struct KernelSize {
   std::int64_t pad[2];
   std::int64_t stride = 1;
 };
+
+/// [N, frames, blocks, plane] as [N, blocks, frames, plane].
+std::vector<float> interleaved(const std::vector<float>& images, std::int64_t frames,
+                               std::int64_t blocks, std::int64_t plane) {
+  std::vector<float> result(images.size());
+  const auto count = static_cast<std::int64_t>(images.size()) / plane;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t n = i / (frames * blocks);
+    const std::int64_t to = (n * blocks + i % blocks) * frames + i / blocks % frames;
+    std::copy_n(images.begin() + i * plane, plane, result.begin() + to * plane);
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -77,6 +92,46 @@ TEST_CASE("every Winograd filter gives the convolution's result on any number of
         if (first.empty()) first = target;
         CHECK(target == first);
       }
+    }
+  }
+}
+
+TEST_CASE("Winograd's images may lie within blocks of channels, as frames do",
+          "[onednn][kernels]") {
+  const std::int64_t stride = GENERATE(1, 2);
+  constexpr std::int64_t kFrames = 3;
+  const ExactConvolution exact{2 * kFrames, 32, 48, 1, {13, 11}, {3, 3}, {1, 1}, stride};
+  auto source = random_floats(2 * kFrames * 32 * 13 * 11, 1);
+  source[5 * 32 * 13 * 11 + 100] = 1e30F;  // a tile by the definition
+  const auto weight = random_floats(48 * 32 * 9, 2);
+  const std::int64_t pixels = exact.target(0) * exact.target(1);
+  for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
+    const std::int64_t lanes = lanes_of(isa);
+    for (const Winograd::Filter& filter : winograd_filters(3, 3, stride)) {
+      Winograd kernel;
+      kernel.filter = filter;
+      kernel.batch = exact.batch;
+      kernel.source_channels = 32;
+      kernel.target_channels = 48;
+      for (int i = 0; i < 2; ++i) {
+        kernel.source_extent[i] = exact.extent[i];
+        kernel.target_extent[i] = exact.target(i);
+        kernel.pad[i] = exact.pad[i];
+      }
+      kernel.isa = isa;
+      std::vector<float> transformed(kernel.weight_floats());
+      WinogradWeights{kernel}.run({weight.data(), transformed.data()});
+      std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
+      const auto run = [&](const std::vector<float>& blocks) {
+        std::vector<float> target(static_cast<std::size_t>(exact.batch * 48 * pixels));
+        kernel.run({blocks.data(), transformed.data(), nullptr, {}, target.data(), scratch.data()});
+        return target;
+      };
+      const auto images = in_blocks(source, exact.batch, 32, 13 * 11, lanes);
+      const auto expected = run(images);
+      kernel.frames = kFrames;
+      const auto found = run(interleaved(images, kFrames, 32 / lanes, 13 * 11 * lanes));
+      CHECK(found == interleaved(expected, kFrames, 48 / lanes, pixels * lanes));
     }
   }
 }

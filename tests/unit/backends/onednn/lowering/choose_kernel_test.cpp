@@ -283,6 +283,41 @@ TEST_CASE("a convolution with stride 2 has a filter where it is faster", "[onedn
             .starts_with("its estimate is"));
 }
 
+TEST_CASE("a convolution of a video with taps in space or in time is one of images",
+          "[onednn][choose]") {
+  ConvolutionShape shape;
+  shape.source = {2, 64, 8, 28, 30};
+  shape.weight = {128, 64, 1, 3, 3};
+  shape.target = {2, 128, 8, 28, 30};
+  shape.spatial = {{1, 1, 1}, {0, 1, 1}, {0, 1, 1}, {1, 1, 1}};
+  const auto in_space = choose_convolution(shape, {}, machine(VectorIsa::kAvx2)).front();
+  REQUIRE(in_space.name == "winograd");
+  const auto& images = std::get<Winograd>(in_space.kernel);
+  CHECK(images.batch == 16);
+  CHECK(images.frames == 8);
+  CHECK(images.source_extent[0] == 28);
+  CHECK(images.source_extent[1] == 30);
+  shape.weight = {128, 64, 3, 1, 1};
+  shape.spatial.pad_begin = shape.spatial.pad_end = {1, 0, 0};
+  const auto in_time = choose_convolution(shape, {}, machine(VectorIsa::kAvx2)).front();
+  REQUIRE(in_time.name == "winograd");
+  const auto& frames = std::get<Winograd>(in_time.kernel);
+  CHECK(frames.batch == 2);
+  CHECK(frames.frames == 1);
+  CHECK(frames.source_extent[0] == 8);
+  CHECK(frames.target_extent[1] == 28 * 30);
+  CHECK(frames.pad[0] == 1);
+  CHECK(frames.pad[1] == 0);
+  // In both; or with dilation.
+  shape.weight = {128, 64, 3, 3, 3};
+  shape.spatial.pad_begin = shape.spatial.pad_end = {1, 1, 1};
+  CHECK(refusal_of("winograd", shape) ==
+        "it convolves in two dimensions, or in three with taps in time or space alone");
+  shape.weight = {128, 64, 1, 3, 3};
+  shape.spatial = {{1, 1, 1}, {0, 2, 2}, {0, 2, 2}, {1, 2, 2}};
+  CHECK(!refusal_of("winograd", shape).empty());
+}
+
 TEST_CASE("every candidate says why it was not taken", "[onednn][choose]") {
   ConvolutionShape shape = convolution(64, 64, 3, 56);
   CHECK(refusal_of("winograd", shape, VectorIsa::kAny) == "it needs AVX2, AVX-512 or NEON");
