@@ -230,7 +230,7 @@ Candidate winograd_candidate(const ConvolutionShape& call, const Machine& machin
   Winograd kernel;
   kernel.isa = machine.isa;
   kernel.batch = shape.source[0];
-  kernel.frames = shape.source[0] / call.source[0];
+  if (call.source[0] != 0) kernel.frames = shape.source[0] / call.source[0];
   kernel.source_channels = shape.weight[1];
   kernel.target_channels = shape.weight[0];
   for (std::size_t i = 0; i < 2; ++i) {

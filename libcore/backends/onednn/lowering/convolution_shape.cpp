@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions that are others in disguise. O(dimensions).
 #include <algorithm>
+#include <cstddef>
 
 #include "lowering/choose_kernel.hpp"
 
 namespace npu::onednn {
 
-/// A convolution in three dimensions as one in two, where it is that for each frame, or has its
-/// taps in time: then the pixels of a frame are the width.
+namespace {
+
+/// Without its dimension i behind the channels.
+void drop_dimension(ConvolutionShape& shape, std::ptrdiff_t i) {
+  Spatial& spatial = shape.spatial;
+  for (auto* each : {&shape.source, &shape.weight, &shape.target}) {
+    each->erase(each->begin() + 2 + i);
+  }
+  for (auto* each : {&spatial.stride, &spatial.pad_begin, &spatial.pad_end, &spatial.dilation}) {
+    each->erase(each->begin() + i);
+  }
+}
+
+}  // namespace
+
 std::optional<ConvolutionShape> in_two_dimensions(const ConvolutionShape& shape) {
   if (shape.weight.size() == 4) return shape;
   if (shape.weight.size() != 5 || !all_are(shape.spatial.dilation, 1)) return std::nullopt;
@@ -18,24 +32,12 @@ std::optional<ConvolutionShape> in_two_dimensions(const ConvolutionShape& shape)
   ConvolutionShape result = shape;
   if (is_trivial(0)) {
     for (Shape* each : {&result.source, &result.target}) (*each)[0] *= (*each)[2];
-    for (Shape* each : {&result.source, &result.weight, &result.target}) {
-      each->erase(each->begin() + 2);
-    }
-    for (auto* each : {&result.spatial.stride, &result.spatial.pad_begin, &result.spatial.pad_end,
-                       &result.spatial.dilation}) {
-      each->erase(each->begin());
-    }
+    drop_dimension(result, 0);
     return result;
   }
   if (!is_trivial(1) || !is_trivial(2)) return std::nullopt;
-  for (Shape* each : {&result.source, &result.weight, &result.target}) {
-    (*each)[3] *= each->back();
-    each->pop_back();
-  }
-  for (auto* each : {&result.spatial.stride, &result.spatial.pad_begin, &result.spatial.pad_end,
-                     &result.spatial.dilation}) {
-    each->pop_back();
-  }
+  for (Shape* each : {&result.source, &result.target}) (*each)[3] *= (*each)[4];
+  drop_dimension(result, 2);
   return result;
 }
 

@@ -297,6 +297,9 @@ TEST_CASE("a convolution of a video with taps in space or in time is one of imag
   CHECK(images.frames == 8);
   CHECK(images.source_extent[0] == 28);
   CHECK(images.source_extent[1] == 30);
+  shape.source[0] = shape.target[0] = 0;  // no video at all
+  CHECK(!choose_convolution(shape, {}, machine(VectorIsa::kAvx2)).empty());
+  shape.source[0] = shape.target[0] = 2;
   shape.weight = {128, 64, 3, 1, 1};
   shape.spatial.pad_begin = shape.spatial.pad_end = {1, 0, 0};
   const auto in_time = choose_convolution(shape, {}, machine(VectorIsa::kAvx2)).front();
