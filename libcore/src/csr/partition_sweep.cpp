@@ -18,6 +18,7 @@
 #include "csr/multilevel/multilevel_graph.hpp"
 #include "csr/part_limits.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
 #include "support/forked_jobs.hpp"
 #include "support/free_memory.hpp"
 #include "support/mixed.hpp"
