@@ -5,7 +5,7 @@
 # what is wrong, so that every test run replays it.
 #
 # Usage: scripts/fuzz.sh [SECONDS [NAME...]]        60 seconds each and all targets unless said otherwise
-#        scripts/fuzz.sh --runs NUMBER [NAME...]    a fixed number of runs from a fixed seed, as .ci/run does; what
+#        scripts/fuzz.sh --runs NUMBER [NAME...]    a fixed number of runs from a fixed seed, as gates.sh does; what
 #                                                   it learns is forgotten, so every run does the same; inputs
 #                                                   have at most 4 KiB, for the target passes, which takes seconds
 #                                                   for each, 1 KiB

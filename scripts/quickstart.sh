@@ -6,7 +6,7 @@
 #        scripts/quickstart.sh --with-opencl          and the backend opencl, with pocl, which runs it on the CPU
 #        scripts/quickstart.sh --packages-only        only the installation (scripts/test.sh shares it)
 #        scripts/quickstart.sh --packages-only --with-opencl   with those of the backend opencl
-#        scripts/quickstart.sh --packages-only --ci   and what .ci/run, format.sh, lint.sh and fuzz.sh need
+#        scripts/quickstart.sh --packages-only --ci   and what .ci/run, gates.sh, format.sh, lint.sh and fuzz.sh need
 #
 # Needs Debian's apt for what is missing, and root or sudo then. Nothing is installed twice: a second run
 # takes seconds. The build tree is build/, the one that scripts/test.sh uses.
@@ -25,7 +25,7 @@ packages=(
 )
 # What the backend opencl needs: the loader, and a driver that is there on any machine.
 opencl_packages=(ocl-icd-opencl-dev pocl-opencl-icd)
-# What the gates of .ci/run need beside them. Versions matter: formatting and checks are those of clang 14.
+# What .ci/run and gates.sh need beside them. Versions matter: formatting and checks are those of clang 14.
 ci_packages=(
   git clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
   shellcheck pyflakes3 python3
