@@ -50,8 +50,9 @@ Pool read_pool(Op& op, const Shape& shape) {
     std::int64_t count = room / stride + 1;
     if (is_ceil && room % stride != 0) {
       ++count;
-      // From opset 19 on a window has to begin in the operand or in front of it.
-      if (op.opset() >= 19 && (count - 1) * stride >= extent + begin) --count;
+      // A window has to begin in the operand or in front of it. ONNX says so from opset 19 on, and
+      // runtimes drop it in all: it would see nothing but padding.
+      if ((count - 1) * stride >= extent + begin) --count;
     }
     pool.outputs.push_back(count);
     const bool fits = begin <= (*kernel)[i] / 2;
