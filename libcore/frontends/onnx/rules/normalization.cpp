@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms and softmax.
 #include <algorithm>
+#include <limits>
 
 #include "rules/rules.hpp"
 
@@ -11,6 +12,38 @@ void check_channels(const Value* x, const Value* vector) {
   if (x->rank() < 2 || vector->rank() != 1 || vector->shape[0] != x->shape[1]) {
     Op::refuse("a vector of shape " + shape_text(vector->shape) + " does not fit the channels of " +
                shape_text(x->shape));
+  }
+}
+
+// The precision of the statistics, which is that of the results that they are. Norms compute at
+// least in the operand's, and in float32 for shorter ones.
+DType stash_type(Op& op) {
+  const std::int64_t stated = op.integer("stash_type", 1);
+  const auto dtype = onnx_dtype(stated);
+  if (!dtype || !is_floating_point(*dtype)) {
+    Op::refuse("stash_type " + onnx_dtype_text(stated) + ", expected a float");
+  }
+  return *dtype;
+}
+
+/// The smallest normal and the largest number of a dtype.
+struct NormalRange {
+  double least = from_float(std::numeric_limits<float>::min());
+  double most = from_float(std::numeric_limits<float>::max());
+};
+
+NormalRange normal_range(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return {std::numeric_limits<double>::min(), std::numeric_limits<double>::max()};
+    case DType::kFloat16:
+      return {0x1p-14, 65504};
+    case DType::kBFloat16:
+      return {0x1p-126, 0x1.fep127};
+    case DType::kFloat32:
+      return {};
+    default:
+      Op::refuse("an operand of type " + std::string(dtype_name(dtype)) + ", expected floats");
   }
 }
 
@@ -80,6 +113,7 @@ void import_layer_norm(Op& op) {
   if (is_plain) operands.push_back(weight);
   if (is_plain && bias != nullptr) operands.push_back(bias);
   Value* value = nullptr;
+  const DType stash = stash_type(op);
   if (op.wants(1) || op.wants(2)) {
     Shape statistics = x->shape;
     std::fill(statistics.begin() + axis, statistics.end(), 1);
@@ -89,8 +123,8 @@ void import_layer_norm(Op& op) {
         "aten.native_layer_norm.default", operands, std::move(attrs),
         {{x->dtype, x->shape}, {x->dtype, statistics}, {x->dtype, statistics}});
     value = results[0];
-    op.set(1, results[1]);
-    op.set(2, results[2]);
+    op.set(1, op.cast(results[1], stash));
+    op.set(2, op.cast(results[2], stash));
   } else {
     value = op.emit_like("aten.layer_norm.default", operands, std::move(attrs));
   }
@@ -104,6 +138,7 @@ void import_layer_norm(Op& op) {
 void import_rms_norm(Op& op) {
   Value* x = op.in(0);
   Value* weight = op.in(1);
+  stash_type(op);
   const std::int64_t axis = Op::axis_of(op.integer("axis", -1), x->rank());
   const Shape normalized(x->shape.begin() + axis, x->shape.end());
   Json attrs{{"normalized_shape", normalized}, {"eps", op.real("epsilon", from_float(1e-5F))}};
@@ -121,12 +156,14 @@ void import_group_norm(Op& op) {
     Op::refuse("'num_groups' does not fit its operand");
   }
   const Json attrs{{"num_groups", groups}, {"eps", op.real("epsilon", from_float(1e-5F))}};
-  if (op.in(1)->count() == x->shape[1]) {
-    return op.set(0, op.emit_like("aten.group_norm.default", {x, op.in(1), op.in(2)}, attrs));
-  }
+  stash_type(op);
   // Before opset 21 scale and bias were those of groups.
   const auto of_channels = [&](Value* vector) {
-    if (vector->count() != groups) Op::refuse("scale and bias do not fit the groups");
+    if (vector->shape == Shape{x->shape[1]}) return vector;
+    if (op.opset() >= 21 || vector->shape != Shape{groups}) {
+      Op::refuse("a scale or bias of shape " + shape_text(vector->shape) +
+                 " does not fit the channels of " + shape_text(x->shape));
+    }
     Value* wide = op.expand(op.view(vector, {groups, 1}), {groups, x->shape[1] / groups});
     return op.view(wide, {x->shape[1]});
   };
@@ -150,12 +187,22 @@ void import_mean_variance_norm(Op& op) {
 void import_lp_norm(Op& op) {
   Value* x = op.in(0);
   const std::int64_t axis = Op::axis_of(op.integer("axis", -1), x->rank());
-  Shape shape = x->shape;
-  shape[static_cast<std::size_t>(axis)] = 1;
-  Value* norm = op.emit("aten.linalg_vector_norm.default", {x},
-                        Json{{"ord", op.integer("p", 2)}, {"dim", Ints{axis}}, {"keepdim", true}},
-                        x->dtype, shape);
-  op.set(0, op.binary("div", x, norm));
+  const std::int64_t p = op.integer("p", 2);
+  const NormalRange range = normal_range(x->dtype);
+  if (p < 1) Op::refuse("a norm of order " + std::to_string(p) + ", expected 1 or 2");
+  if (x->count() == 0) return op.set(0, x);
+  // The operand by its largest element first, so that no power overflows or is lost; a divisor of
+  // at least the smallest number makes zeros of zeros.
+  Value* largest =
+      op.reduce("amax.default", op.emit_like("aten.abs.default", {x}), Ints{axis}, true);
+  largest = op.emit_like("aten.clamp.default", {largest},
+                         Json{{"min", range.least}, {"max", range.most}});
+  Value* scaled = op.binary("div", x, largest);
+  Value* norm =
+      op.emit("aten.linalg_vector_norm.default", {scaled},
+              Json{{"ord", p}, {"dim", Ints{axis}}, {"keepdim", true}}, x->dtype, largest->shape);
+  norm = op.emit_like("aten.clamp.default", {norm}, Json{{"min", range.least}});
+  op.set(0, op.binary("div", scaled, norm));
 }
 
 void import_lrn(Op& op) {
