@@ -827,15 +827,14 @@ def write_model(folder, opset, cases):
     return path, arguments
 
 
-def main(argv):
-    parser = argparse.ArgumentParser(description="Check newer ops, and ONNX Runtime's own.")
+def run(argv, description, adders):
+    """Runs the cases that the functions add, prints a line for each, and returns the exit status."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--bin", required=True, help="folder of the programs")
     parser.add_argument("--devices", default="cpu", help="devices for npu-run")
     options = parser.parse_args(argv)
     cases = Cases()
-    for add in (attention_cases, rotary_cases, cache_cases, norm_cases, window_cases,
-                sampling_cases, small_cases, conversion_cases, quantized_cases, weight_cases,
-                microsoft_cases, activation_cases, more_microsoft_cases):
+    for add in adders:
         add(cases)
     failed = False
     with tempfile.TemporaryDirectory() as folder:
@@ -852,6 +851,15 @@ def main(argv):
                 print(f"differs {name}: {why[0]}" if why else f"pass {name}")
             failed = failed or done.returncode != 0
     return 1 if failed else 0
+
+
+def main(argv):
+    return run(
+        argv, "Check newer ops, and ONNX Runtime's own.",
+        (attention_cases, rotary_cases, cache_cases, norm_cases, window_cases, sampling_cases,
+         small_cases, conversion_cases, quantized_cases, weight_cases, microsoft_cases,
+         activation_cases, more_microsoft_cases),
+    )
 
 
 if __name__ == "__main__":

@@ -63,6 +63,7 @@ T element_at(const T* first, std::uint64_t stride, std::uint64_t index) {
 Settings settings_of(const npu_frontend_request& request) {
   Settings settings;
   settings.is_pipe = request.path == nullptr;
+  settings.takes_data = NPU_FRONTEND_HAS(&request, takes_data) && request.takes_data != 0;
   for (std::uint64_t i = 0; i < request.binding_count; ++i) {
     const auto binding = element_at(request.bindings, request.binding_stride, i);
     settings.bindings[binding.name] = binding.value;
@@ -79,14 +80,16 @@ Settings settings_of(const npu_frontend_request& request) {
 
 void fill_result(Owned& owned, bool has_document, npu_frontend_result& result) {
   for (const Finding& finding : owned.findings) {
+    const bool is_error = finding.level == Finding::Level::kError;
     owned.messages.push_back({sizeof(npu_frontend_message),
-                              finding.is_error ? NPU_FRONTEND_ERROR : NPU_FRONTEND_NOTE, 0,
+                              is_error ? NPU_FRONTEND_ERROR : NPU_FRONTEND_WARNING, 0,
                               finding.text.c_str()});
   }
   for (const WeightPlace& place : owned.model.weights) {
-    owned.weights.push_back(
-        {sizeof(npu_frontend_weight), place.name.c_str(), place.file, place.offset, place.bytes,
-         place.is_varint ? NPU_FRONTEND_VARINT : NPU_FRONTEND_PLAIN, place.transposed ? 1u : 0u});
+    owned.weights.push_back({sizeof(npu_frontend_weight), place.name.c_str(), place.file,
+                             place.offset, place.bytes,
+                             place.is_varint ? NPU_FRONTEND_VARINT : NPU_FRONTEND_PLAIN,
+                             place.transposed ? 1u : 0u, place.data});
   }
   result.messages = owned.messages.data();
   result.message_count = owned.messages.size();

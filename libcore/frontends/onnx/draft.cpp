@@ -54,6 +54,12 @@ Value* Draft::add_known(Tensor tensor) {
 
 Value* Draft::add_unknown() { return add_value(); }
 
+Value* Draft::add_absent() {
+  Value* value = add_value();
+  value->kind = Value::Kind::kAbsent;
+  return value;
+}
+
 Value* Draft::add_sequence(std::vector<Value*> items) {
   Value* value = add_value();
   value->kind = Value::Kind::kSequence;

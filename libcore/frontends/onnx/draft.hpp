@@ -23,8 +23,10 @@ class Exhausted : public Error {
 
 /// One value of the model: a graph input, a constant, or the result of an ATen node.
 struct Value {
-  enum class Kind : std::uint8_t { kInput, kConstant, kResult, kSequence, kUnknown };
-  Kind kind = Kind::kUnknown;  ///< kUnknown: what a refused node would have produced
+  enum class Kind : std::uint8_t { kInput, kConstant, kResult, kSequence, kUnknown, kAbsent };
+  /// kUnknown: what a refused node would have produced; kAbsent: an input of a function that its
+  /// call leaves out, which the body's nodes read as if they left it out themselves.
+  Kind kind = Kind::kUnknown;
   DType dtype = DType::kFloat32;
   Shape shape;
   std::string name;                    ///< ONNX's; empty for what the import adds
@@ -66,6 +68,7 @@ struct WeightPlace {
   std::uint64_t bytes = 0;
   bool is_varint = false;
   bool transposed = false;
+  const std::byte* data = nullptr;  ///< not null: in no file
 };
 
 /// The document under construction. Values live as long as the draft.
@@ -79,6 +82,7 @@ class Draft {
   /// Throws Exhausted above kMostKnownBytes in all.
   Value* add_known(Tensor tensor);
   Value* add_unknown();
+  Value* add_absent();
   Value* add_sequence(std::vector<Value*> items);
   /// A constant in other dimensions, of which nothing is copied.
   Value* view_of(Value* constant, Shape shape);

@@ -226,15 +226,18 @@ Result fold_expand(Op& /*op*/, const Operands& in) {
 Result fold_fill(Op& op, const Operands& in) {
   if (in.size() != 1 || in[0].is_real() || !is_small(in[0].ints)) return std::nullopt;
   Numbers value{DType::kFloat32, {}, {0}, {}};
-  if (const AttributeProto* given = op.attribute("value"); given != nullptr && given->tensor) {
-    value = numbers_of(decode_onnx_tensor(*given->tensor, op.importer().bytes(), 1));
+  if (const OnnxTensor* given = op.tensor("value")) {
+    value = numbers_of(decode_onnx_tensor(*given, op.importer().bytes(), 1));
   }
   if (value.size() != 1) return std::nullopt;
   return taken(value, in[0].ints, [](const Ints&) { return std::size_t{0}; });
 }
 
 Result fold_range(Op& /*op*/, const Operands& in) {
-  if (in.size() != 3 || in[0].is_real() || in[0].size() != 1) return std::nullopt;
+  if (in.size() != 3) return std::nullopt;
+  for (const Numbers& number : in) {
+    if (number.is_real() || number.size() != 1) return std::nullopt;
+  }
   const std::int64_t start = in[0].ints[0];
   const std::int64_t limit = in[1].ints[0];
   const std::int64_t step = in[2].ints[0];
@@ -252,9 +255,10 @@ Result fold_range(Op& /*op*/, const Operands& in) {
 // ---- Arithmetic ----
 
 Result fold_cast(Op& op, const Operands& in) {
+  if (op.opset() < 6) return std::nullopt;
   const auto dtype = onnx_dtype(op.integer("to", 0));
   if (!dtype || *dtype == DType::kComplex64 || *dtype == DType::kComplex128) return std::nullopt;
-  if (op.opset() < 6 || (*dtype == DType::kBFloat16 && op.opset() < 19)) return std::nullopt;
+  if (*dtype == DType::kBFloat16 && op.opset() < 19) return std::nullopt;
   Numbers result{*dtype, in[0].shape, {}, {}};
   for (std::size_t i = 0; i < in[0].size(); ++i) {
     const double real = in[0].is_real() ? in[0].reals[i] : static_cast<double>(in[0].ints[i]);
@@ -332,7 +336,7 @@ std::optional<bool> comparison(std::string_view name, T a, T b) {
 
 Result fold_binary(Op& op, const Operands& in) {
   if (in.size() != 2 || in[0].dtype != in[1].dtype || op.opset() < 7) return std::nullopt;
-  if (op.integer("fmod", 0) != 0) return std::nullopt;
+  if (op.node().op_type == "Mod" && op.integer("fmod", 0) != 0) return std::nullopt;
   const Shape shape = broadcast(in[0].shape, in[1].shape);
   if (!is_small(shape)) return std::nullopt;
   const Numbers a =
@@ -362,7 +366,9 @@ Result fold_binary(Op& op, const Operands& in) {
 }
 
 Result fold_where(Op& /*op*/, const Operands& in) {
-  if (in.size() != 3 || in[1].dtype != in[2].dtype) return std::nullopt;
+  if (in.size() != 3 || in[0].dtype != DType::kBool || in[1].dtype != in[2].dtype) {
+    return std::nullopt;
+  }
   const Shape shape = broadcast(broadcast(in[0].shape, in[1].shape), in[2].shape);
   if (!is_small(shape)) return std::nullopt;
   const auto wide = [&](const Numbers& x) {
@@ -386,6 +392,12 @@ Result fold_where(Op& /*op*/, const Operands& in) {
 Result fold_reduce(Op& op, const Operands& in) {
   if (in[0].is_real() || in[0].shape.size() != 1 || in[0].ints.empty()) return std::nullopt;
   if (op.integer("noop_with_empty_axes", 0) != 0) return std::nullopt;
+  // The one axis there is, however it is stated.
+  if (in.size() > 1 && op.opset() < (op.node().op_type == "ReduceSum" ? 13 : 18)) {
+    return std::nullopt;
+  }
+  const Ints axes = in.size() > 1 ? in[1].ints : op.list("axes").value_or(Ints{});
+  if (axes.size() > 1 || (axes.size() == 1 && axes[0] != 0 && axes[0] != -1)) return std::nullopt;
   const std::string_view name = op.node().op_type;
   const std::string_view verb = name == "ReduceProd"  ? "Mul"
                                 : name == "ReduceSum" ? "Add"
@@ -422,45 +434,49 @@ Result fold_non_zero(Op& /*op*/, const Operands& in) {
   return is_small(result.shape) ? Result(result) : std::nullopt;
 }
 
-using Fold = Result (*)(Op& op, const Operands& in);
+struct FoldRow {
+  Result (*fold)(Op& op, const Operands& in);
+  std::size_t operands;  ///< at most
+};
 
-const std::map<std::string_view, Fold>& folds() {
-  static const std::map<std::string_view, Fold> table{{"Abs", fold_unary},
-                                                      {"Add", fold_binary},
-                                                      {"And", fold_binary},
-                                                      {"Cast", fold_cast},
-                                                      {"Ceil", fold_unary},
-                                                      {"Concat", fold_concat},
-                                                      {"ConstantOfShape", fold_fill},
-                                                      {"Div", fold_binary},
-                                                      {"Equal", fold_binary},
-                                                      {"Expand", fold_expand},
-                                                      {"Floor", fold_unary},
-                                                      {"Gather", fold_gather},
-                                                      {"Greater", fold_binary},
-                                                      {"GreaterOrEqual", fold_binary},
-                                                      {"Less", fold_binary},
-                                                      {"LessOrEqual", fold_binary},
-                                                      {"Max", fold_binary},
-                                                      {"Min", fold_binary},
-                                                      {"Mod", fold_binary},
-                                                      {"Mul", fold_binary},
-                                                      {"Neg", fold_unary},
-                                                      {"NonZero", fold_non_zero},
-                                                      {"Pow", fold_binary},
-                                                      {"Not", fold_unary},
-                                                      {"Or", fold_binary},
-                                                      {"Range", fold_range},
-                                                      {"ReduceMax", fold_reduce},
-                                                      {"ReduceMin", fold_reduce},
-                                                      {"ReduceProd", fold_reduce},
-                                                      {"ReduceSum", fold_reduce},
-                                                      {"Relu", fold_unary},
-                                                      {"Sqrt", fold_unary},
-                                                      {"Sub", fold_binary},
-                                                      {"Transpose", fold_transpose},
-                                                      {"Where", fold_where},
-                                                      {"Xor", fold_binary}};
+const std::map<std::string_view, FoldRow>& folds() {
+  constexpr std::size_t kAny = SIZE_MAX;
+  static const std::map<std::string_view, FoldRow> table{{"Abs", {fold_unary, 1}},
+                                                         {"Add", {fold_binary, 2}},
+                                                         {"And", {fold_binary, 2}},
+                                                         {"Cast", {fold_cast, 1}},
+                                                         {"Ceil", {fold_unary, 1}},
+                                                         {"Concat", {fold_concat, kAny}},
+                                                         {"ConstantOfShape", {fold_fill, 1}},
+                                                         {"Div", {fold_binary, 2}},
+                                                         {"Equal", {fold_binary, 2}},
+                                                         {"Expand", {fold_expand, 2}},
+                                                         {"Floor", {fold_unary, 1}},
+                                                         {"Gather", {fold_gather, 2}},
+                                                         {"Greater", {fold_binary, 2}},
+                                                         {"GreaterOrEqual", {fold_binary, 2}},
+                                                         {"Less", {fold_binary, 2}},
+                                                         {"LessOrEqual", {fold_binary, 2}},
+                                                         {"Max", {fold_binary, 2}},
+                                                         {"Min", {fold_binary, 2}},
+                                                         {"Mod", {fold_binary, 2}},
+                                                         {"Mul", {fold_binary, 2}},
+                                                         {"Neg", {fold_unary, 1}},
+                                                         {"NonZero", {fold_non_zero, 1}},
+                                                         {"Pow", {fold_binary, 2}},
+                                                         {"Not", {fold_unary, 1}},
+                                                         {"Or", {fold_binary, 2}},
+                                                         {"Range", {fold_range, 3}},
+                                                         {"ReduceMax", {fold_reduce, 2}},
+                                                         {"ReduceMin", {fold_reduce, 2}},
+                                                         {"ReduceProd", {fold_reduce, 2}},
+                                                         {"ReduceSum", {fold_reduce, 2}},
+                                                         {"Relu", {fold_unary, 1}},
+                                                         {"Sqrt", {fold_unary, 1}},
+                                                         {"Sub", {fold_binary, 2}},
+                                                         {"Transpose", {fold_transpose, 1}},
+                                                         {"Where", {fold_where, 3}},
+                                                         {"Xor", {fold_binary, 2}}};
   return table;
 }
 
@@ -469,27 +485,33 @@ const std::map<std::string_view, Fold>& folds() {
 bool fold(Op& op) {
   if (!op.node().domain.empty() && op.node().domain != "ai.onnx") return false;
   const auto found = folds().find(op.node().op_type);
-  if (found == folds().end() || op.input_count() == 0 || !op.wants(0)) return false;
+  if (found == folds().end() || op.input_count() == 0 || !op.wants(0) ||
+      op.input_count() > found->second.operands) {
+    return false;
+  }
   // Shapes always fold; what is larger, only as far as a hostile model cannot make it last.
   constexpr std::int64_t kSmall = 256;
   Operands in;
   std::int64_t elements = 0;
-  for (std::size_t i = 0; i < op.input_count(); ++i) {
-    if (!op.has_input(i)) return false;
-    const DType dtype = op.in(i)->dtype;
-    if (dtype == DType::kComplex64 || dtype == DType::kComplex128) return false;
-    const Tensor* tensor = op.importer().known(op.in(i));
+  for (Value* value : op.inputs()) {
+    if (value == nullptr) return false;
+    if (value->dtype == DType::kComplex64 || value->dtype == DType::kComplex128) return false;
+    const Tensor* tensor = op.importer().known(value);
     if (tensor == nullptr) return false;
     elements += tensor->element_count();
     in.push_back(numbers_of(*tensor));
   }
   if (elements > kSmall && !op.importer().may_spend(elements)) return false;
-  const Result result = found->second(op, in);
-  if (!result) return false;
+  const Result result = found->second.fold(op, in);
+  if (!result) {
+    op.forget_reads();  // those of the rule count
+    return false;
+  }
   const auto size = static_cast<std::int64_t>(result->size());
   if (size > kSmall && !op.importer().may_spend(size)) return false;
   auto tensor = tensor_of(*result);
   if (!tensor) return false;
+  for (std::size_t i = 0; i < op.input_count(); ++i) op.in(i);
   op.set(0, op.constant_value(*std::move(tensor)));
   return true;
 }

@@ -13,19 +13,17 @@
 #include <charconv>
 
 #include "fold.hpp"
+#include "names.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/text.hpp"
 #include "op.hpp"
+#include "unread.hpp"
 
 namespace npu::onnx {
 namespace {
 
-constexpr int kDeepestScope = 64;
-
-std::string_view own_domain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
-
-std::string quoted_name(std::string_view name) { return "'" + short_text(name) + "'"; }
+constexpr std::string_view kMicrosoftDomain = "com.microsoft";
 
 // Other ops compute with tensors.
 bool takes_sequences(std::string_view op) {
@@ -86,15 +84,17 @@ Value* Scope::find(std::string_view name) const {
 Importer::Importer(std::string_view bytes, Settings settings, Surroundings& surroundings)
     : bytes_(bytes), settings_(std::move(settings)), surroundings_(surroundings) {}
 
-bool Importer::has_errors() const noexcept {
-  return std::any_of(findings_.begin(), findings_.end(),
-                     [](const Finding& finding) { return finding.is_error; });
+std::ptrdiff_t Importer::error_count() const noexcept {
+  return std::count_if(findings_.begin(), findings_.end(), [](const Finding& finding) {
+    return finding.level == Finding::Level::kError;
+  });
 }
 
 void Importer::run() {
   model_ = parse_onnx_model(bytes_);
   if (!model_.has_graph) return add_error("the model has no graph");
   read_opsets();
+  for (std::string& fault : name_faults(model_)) add_error(std::move(fault));
   Scope scope;
   scope.opsets = &opsets_;
   read_initializers(model_.graph, scope);
@@ -104,17 +104,38 @@ void Importer::run() {
   read_outputs(scope);
 }
 
-void Importer::read_opsets() {
-  for (const OpsetProto& opset : model_.opsets) {
-    opsets_[own_domain(opset.domain)] = opset.version;
+// Adds what is given to `opsets`. What a newer opset says of an op is not known here, so its nodes
+// are read as those of the newest one that is.
+void Importer::import_opsets(const std::vector<OpsetProto>& given,
+                             std::map<std::string_view, std::int64_t>& opsets) {
+  std::map<std::string_view, std::int64_t> own;
+  for (const OpsetProto& opset : given) {
+    const std::string_view domain = own_domain(opset.domain);
+    const std::int64_t newest = domain.empty()               ? kNewestOpset
+                                : domain == kMicrosoftDomain ? kNewestMicrosoftOpset
+                                                             : INT64_MAX;
+    const auto [known, is_new] = own.emplace(domain, opset.version);
+    const std::string name = domain.empty() ? "ONNX" : quoted_name(domain);
+    if (!is_new && known->second != opset.version) {
+      add_error("opsets " + std::to_string(known->second) + " and " +
+                std::to_string(opset.version) + " of " + name + " are imported, expected one");
+    }
+    if (opset.version > newest && newer_opsets_.emplace(domain, opset.version).second) {
+      add_warning("opset " + std::to_string(opset.version) + " of " + name + " is newer than " +
+                  std::to_string(newest) + ", the newest that is known: its nodes are read as " +
+                  "those of opset " + std::to_string(newest));
+    }
+    opsets[domain] = std::min(opset.version, newest);
   }
+}
+
+void Importer::read_opsets() {
+  import_opsets(model_.opsets, opsets_);
   if (opsets_.count("") == 0 && model_.ir_version < 3) opsets_[""] = 1;
   for (const FunctionProto& function : model_.functions) {
     auto& opsets = function_opsets_[&function];
     opsets = opsets_;
-    for (const OpsetProto& opset : function.opsets) {
-      opsets[own_domain(opset.domain)] = opset.version;
-    }
+    import_opsets(function.opsets, opsets);
   }
 }
 
@@ -155,7 +176,10 @@ Shape Importer::shape_of_input(const ValueProto& input) {
 void Importer::read_inputs(Scope& scope) {
   std::set<std::string_view> given;
   for (const ValueProto& input : model_.graph.inputs) {
-    if (scope.names.count(input.name) != 0) continue;  // an initializer is its default
+    if (const auto initializer = scope.names.find(input.name); initializer != scope.names.end()) {
+      check_stated("input", input, *initializer->second);  // which is its default
+      continue;
+    }
     try {
       if (!input.is_tensor) throw Refusal{"is no tensor"};
       const auto dtype = onnx_dtype(input.data_type);
@@ -230,15 +254,22 @@ Value* Importer::attribute_constant(const OnnxTensor& tensor) {
 }
 
 void Importer::read_initializers(const GraphProto& graph, Scope& scope) {
-  if (graph.sparse_initializers > 0) add_error("the graph has sparse initializers");
-  for (const OnnxTensor& tensor : graph.initializers) {
+  const auto add = [&](std::string_view name, const auto& constant) {
     try {
-      scope.names[tensor.name] = constant_of(tensor);
+      scope.names[name] = constant();
     } catch (const Refusal& refusal) {
       add_error(refusal.reason);
+    } catch (const Exhausted&) {
+      throw;
     } catch (const Error& error) {
       add_error(error.message());
     }
+  };
+  for (const OnnxTensor& tensor : graph.initializers) {
+    add(tensor.name, [&] { return constant_of(tensor); });
+  }
+  for (const SparseProto& sparse : graph.sparse_initializers) {
+    add(sparse.values.name, [&] { return sparse_constant(sparse); });
   }
 }
 
@@ -366,7 +397,8 @@ void Importer::run_node(const NodeProto& node, Scope& scope, std::size_t index) 
   try {
     const auto function = std::find_if(
         model_.functions.begin(), model_.functions.end(), [&](const FunctionProto& known) {
-          return known.name == node.op_type && own_domain(known.domain) == domain;
+          return known.name == node.op_type && own_domain(known.domain) == domain &&
+                 known.overload == node.overload;
         });
     if (function != model_.functions.end()) {
       run_function(*function, node, scope);
@@ -402,6 +434,7 @@ void Importer::lower(const NodeProto& node, Scope& scope, std::int64_t opset) {
     if (value == nullptr && !name.empty()) {
       throw Refusal{"reads " + quoted_name(name) + ", which nothing before it makes"};
     }
+    if (value != nullptr && value->kind == Value::Kind::kAbsent) value = nullptr;
     has_unknown = has_unknown || (value != nullptr && value->kind == Value::Kind::kUnknown);
     inputs.push_back(value);
   }
@@ -412,13 +445,25 @@ void Importer::lower(const NodeProto& node, Scope& scope, std::int64_t opset) {
     }
   }
   Op op(*this, node, scope, opset, std::move(inputs));
+  check_attributes(op, row->notes);
   if (!fold(op)) row->rule(op);
+  const auto is_unknown = [](const Value* value) {
+    return value != nullptr && value->kind == Value::Kind::kUnknown;
+  };
+  // A rule that met a fault inside of the node has told it, and stopped there.
+  if (std::none_of(op.outputs().begin(), op.outputs().end(), is_unknown)) {
+    check_reads(op, row->notes);
+  }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     Value* value = op.outputs()[i];
     if (value == nullptr || node.outputs[i].empty()) continue;
     if (!checked_element_count(value->shape) ||
         !checked_multiply(*checked_element_count(value->shape), 16)) {
       throw Refusal{"its result of shape " + shape_text(value->shape) + " is too large"};
+    }
+    // No device has to know how its kernel takes operands without elements.
+    if (value->kind == Value::Kind::kResult && value->count() == 0) {
+      value = op.filled(value->shape, value->dtype, 0);
     }
     if (value->name.empty()) value->name = scope.prefix + std::string(node.outputs[i]);
     scope.names[node.outputs[i]] = value;
@@ -427,35 +472,6 @@ void Importer::lower(const NodeProto& node, Scope& scope, std::int64_t opset) {
     if (op.outputs()[i] == nullptr && op.wants(i)) {
       throw Refusal{"its result " + std::to_string(i) + " is not imported"};
     }
-  }
-}
-
-void Importer::run_function(const FunctionProto& function, const NodeProto& node, Scope& scope) {
-  if (scope.depth >= kDeepestScope) {
-    throw Refusal{"functions call each other more than " + std::to_string(kDeepestScope) + " deep"};
-  }
-  Scope inner;
-  inner.function = &function;
-  inner.call = &node;
-  inner.call_scope = &scope;
-  inner.opsets = &function_opsets_[&function];
-  inner.depth = scope.depth + 1;
-  inner.prefix = label(node, scope, 0) + "/";
-  for (std::size_t i = 0; i < function.inputs.size(); ++i) {
-    const std::string_view name = i < node.inputs.size() ? node.inputs[i] : std::string_view();
-    Value* value = name.empty() ? nullptr : scope.find(name);
-    if (value == nullptr && !name.empty()) {
-      throw Refusal{"reads " + quoted_name(name) + ", which nothing before it makes"};
-    }
-    if (value != nullptr) inner.names[function.inputs[i]] = value;
-  }
-  run_nodes(function.nodes, inner);
-  for (std::size_t i = 0; i < node.outputs.size() && i < function.outputs.size(); ++i) {
-    Value* value = inner.find(function.outputs[i]);
-    if (value == nullptr) {
-      throw Refusal{"its function does not make " + quoted_name(function.outputs[i])};
-    }
-    scope.names[node.outputs[i]] = value;
   }
 }
 
@@ -492,10 +508,44 @@ std::vector<Value*> Importer::run_body(const GraphProto& body, const Scope& cons
   std::vector<Value*> outputs;
   for (const ValueProto& output : body.outputs) {
     Value* value = scope.find(output.name);
-    if (value == nullptr) throw Refusal{"its body does not make " + quoted_name(output.name)};
+    if (value == nullptr || value->kind == Value::Kind::kAbsent) {
+      throw Refusal{"its body does not make " + quoted_name(output.name)};
+    }
     outputs.push_back(value);
   }
   return outputs;
+}
+
+// What a model states of a value that it makes: a dtype that is not the value's is a fault, and the
+// value's own shape holds.
+void Importer::check_stated(const char* what, const ValueProto& stated, const Value& made) {
+  if (!stated.is_tensor || made.is_sequence() || made.kind == Value::Kind::kUnknown) return;
+  const std::string name = std::string(what) + " " + quoted_name(stated.name);
+  const std::string maker = made.is_constant() ? "its constant is " : "its nodes make ";
+  if (stated.data_type != 0 && onnx_dtype(stated.data_type) != made.dtype) {
+    const auto dtype = onnx_dtype(stated.data_type);
+    return add_error(name + " is stated to be " +
+                     (dtype ? std::string(dtype_name(*dtype)) : onnx_dtype_text(stated.data_type)) +
+                     ", and " + maker + std::string(dtype_name(made.dtype)));
+  }
+  if (!stated.has_shape) return;
+  bool is_same = stated.dims.size() == made.shape.size();
+  std::string text;
+  for (std::size_t i = 0; i < stated.dims.size(); ++i) {
+    const DimProto& dim = stated.dims[i];
+    std::int64_t extent = dim.value.value_or(-1);
+    const auto bound = settings_.bindings.find(std::string(dim.symbol));
+    if (!dim.value && bound != settings_.bindings.end()) extent = bound->second;
+    // Some exporters write 0 for what they do not know.
+    const bool is_stated = extent > 0;
+    is_same = is_same && (!is_stated || extent == made.shape[i]);
+    text += (i == 0 ? "" : ", ") + (is_stated            ? std::to_string(extent)
+                                    : dim.symbol.empty() ? "?"
+                                                         : short_text(dim.symbol));
+  }
+  if (is_same) return;
+  add_warning(name + " is stated to be of shape [" + text + "], and " + maker +
+              shape_text(made.shape) + ", which holds");
 }
 
 void Importer::read_outputs(const Scope& scope) {
@@ -511,10 +561,16 @@ void Importer::read_outputs(const Scope& scope) {
                 " is a sequence, and a document has tensors");
       continue;
     }
+    check_stated("output", output, *value);
     draft_.set_origin(std::string(output.name));
-    // An output is the result of a node of its own name.
+    // An output is an input or another output of its own name, or the result of a node.
     const auto& taken = draft_.outputs();
     const bool is_taken = std::find(taken.begin(), taken.end(), value) != taken.end();
+    const bool is_named = value->name == output.name;
+    if (is_named && (is_taken || value->kind == Value::Kind::kInput)) {
+      draft_.outputs().push_back(value);
+      continue;
+    }
     if (value->kind != Value::Kind::kResult || is_taken) {
       value =
           draft_.emit("aten.clone.default", {value}, Json::object(), value->dtype, value->shape);

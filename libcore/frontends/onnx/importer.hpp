@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "draft.hpp"
@@ -36,13 +37,22 @@ class Surroundings {
 struct Settings {
   std::map<std::string, std::int64_t> bindings;
   std::map<std::string, Tensor> frozen;
-  bool is_pipe = false;  ///< all data has to go into the document
+  bool is_pipe = false;     ///< no file can be read again
+  bool takes_data = false;  ///< what is in no file need not stand in the document
 };
 
 struct Finding {
-  bool is_error = true;
+  enum class Level : std::uint8_t { kWarning, kError };
+  Level level = Level::kError;
   std::string text;
 };
+
+constexpr int kDeepestScope = 64;
+
+/// "" is ONNX's own domain, which has two names.
+inline std::string_view own_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
 
 class Op;
 class Importer;
@@ -55,8 +65,9 @@ struct OpRow {
   std::string_view domain;  ///< "" is ONNX's own
   std::string_view name;
   std::int64_t since = 1;
-  Rule rule = nullptr;       ///< null: refused
-  std::string_view becomes;  ///< what it becomes, or why it is refused
+  Rule rule = nullptr;          ///< null: refused
+  std::string_view becomes;     ///< what it becomes, or why it is refused
+  std::string_view notes = {};  ///< attributes of some opsets only, and what may be ignored
 };
 
 /// The whole table, by domain and name.
@@ -86,7 +97,8 @@ class Importer {
 
   Draft& draft() noexcept { return draft_; }
   const std::vector<Finding>& findings() const noexcept { return findings_; }
-  bool has_errors() const noexcept;
+  bool has_errors() const noexcept { return error_count() > 0; }
+  std::ptrdiff_t error_count() const noexcept;
   const ModelProto& model() const noexcept { return model_; }
   std::string_view bytes() const noexcept { return bytes_; }
   const Settings& settings() const noexcept { return settings_; }
@@ -111,15 +123,25 @@ class Importer {
   Value* constant_of(const OnnxTensor& tensor);
   /// The same for the tensor of an attribute, once however often its node is imported.
   Value* attribute_constant(const OnnxTensor& tensor);
-  void add_error(std::string text) { findings_.push_back({true, std::move(text)}); }
-  void add_note(std::string text) { findings_.push_back({false, std::move(text)}); }
+  /// A sparse tensor with all its elements.
+  Value* sparse_constant(const SparseProto& sparse);
+  void add_error(std::string text) {
+    findings_.push_back({Finding::Level::kError, std::move(text)});
+  }
+  void add_warning(std::string text) {
+    findings_.push_back({Finding::Level::kWarning, std::move(text)});
+  }
 
   static constexpr std::int64_t kMostKnown = 65536;
   static constexpr std::size_t kMostNodes = 200'000;
   static constexpr std::int64_t kMostWork = 32'000'000;
+  static constexpr std::int64_t kNewestOpset = 28;  ///< that rules have been checked against
+  static constexpr std::int64_t kNewestMicrosoftOpset = 1;
 
  private:
   void read_opsets();
+  void import_opsets(const std::vector<OpsetProto>& given,
+                     std::map<std::string_view, std::int64_t>& opsets);
   void read_inputs(Scope& scope);
   Shape shape_of_input(const ValueProto& input);
   void read_initializers(const GraphProto& graph, Scope& scope);
@@ -128,6 +150,7 @@ class Importer {
   void run_function(const FunctionProto& function, const NodeProto& node, Scope& scope);
   void lower(const NodeProto& node, Scope& scope, std::int64_t opset);
   void read_outputs(const Scope& scope);
+  void check_stated(const char* what, const ValueProto& stated, const Value& made);
   std::string_view external_data(const OnnxTensor& tensor, WeightPlace& place);
   std::string label(const NodeProto& node, const Scope& scope, std::size_t index) const;
 
@@ -142,6 +165,7 @@ class Importer {
   std::map<std::string, ExternalFile, std::less<>> files_;
   std::map<const OnnxTensor*, Value*> attribute_constants_;
   std::set<std::string> unbound_;
+  std::set<std::pair<std::string_view, std::int64_t>> newer_opsets_;  // that are told already
   std::size_t steps_ = 0;
   std::int64_t work_ = 0;
 };

@@ -3,6 +3,7 @@
 #include "list_ops.hpp"
 
 #include "importer.hpp"
+#include "unread.hpp"
 
 namespace npu::onnx {
 
@@ -15,6 +16,7 @@ std::string op_list_json() {
     entry["op"] = row.name;
     entry["since"] = row.since;
     entry[row.rule == nullptr ? "refused" : "becomes"] = row.becomes;
+    for (const std::string_view name : ignored_names(row.notes)) entry["ignores"].push_back(name);
     text += (is_first ? "" : ",\n") + entry.dump();
     is_first = false;
   }

@@ -86,8 +86,9 @@ Ints Op::integers(std::size_t index, std::string_view what) {
   return values;
 }
 
-std::optional<Ints> Op::integers_or_attribute(std::string_view name, std::size_t index) {
-  if (auto values = list(name)) return values;
+std::optional<Ints> Op::integers_since(std::int64_t since, std::string_view name,
+                                       std::size_t index) {
+  if (opset_ < since) return list(name);
   if (!has_input(index)) return std::nullopt;
   return integers(index, name);
 }
@@ -114,6 +115,7 @@ const AttributeProto* Op::resolve(const AttributeProto& attribute, const Scope* 
 }
 
 const AttributeProto* Op::attribute(std::string_view name) const {
+  asked_.emplace(name);
   for (const AttributeProto& attribute : node_.attributes) {
     if (attribute.name == name) return resolve(attribute, &scope_);
   }
@@ -148,6 +150,38 @@ std::optional<Ints> Op::list(std::string_view name) const {
     refuse("'" + std::string(name) + "' is no list of integers");
   }
   return found->ints;
+}
+
+std::vector<float> Op::reals(std::string_view name) const {
+  const AttributeProto* found = attribute(name);
+  if (found == nullptr) return {};
+  if (found->type != AttributeType::kFloats) {
+    refuse("'" + std::string(name) + "' is no list of floats");
+  }
+  return found->floats;
+}
+
+std::optional<std::vector<std::string>> Op::texts(std::string_view name) const {
+  const AttributeProto* found = attribute(name);
+  if (found == nullptr) return std::nullopt;
+  if (found->type != AttributeType::kStrings) {
+    refuse("'" + std::string(name) + "' is no list of strings");
+  }
+  return std::vector<std::string>(found->strings.begin(), found->strings.end());
+}
+
+const OnnxTensor* Op::tensor(std::string_view name) const {
+  const AttributeProto* found = attribute(name);
+  if (found == nullptr) return nullptr;
+  if (found->type != AttributeType::kTensor || !found->tensor) {
+    refuse("'" + std::string(name) + "' is no tensor");
+  }
+  return found->tensor.get();
+}
+
+void Op::forget_reads() {
+  asked_.clear();
+  is_read_.assign(inputs_.size(), false);
 }
 
 std::int64_t Op::axis_of(std::int64_t axis, std::int64_t rank) {
@@ -264,6 +298,14 @@ Value* Op::expand(Value* value, const Shape& shape) {
   if (value->shape == shape) return value;
   product(shape, 0, shape.size());
   return emit("aten.expand.default", {value}, Json{{"size", shape}}, value->dtype, shape);
+}
+
+Value* Op::filled(const Shape& shape, DType dtype, Json number) {
+  return emit("aten.full.default", {},
+              Json{{"size", shape},
+                   {"fill_value", std::move(number)},
+                   {"dtype", "torch." + std::string(dtype_name(dtype))}},
+              dtype, shape);
 }
 
 std::optional<double> Op::single(Value* value) {

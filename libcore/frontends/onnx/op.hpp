@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,8 @@ constexpr double from_float(float value) { return static_cast<double>(value); }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// One node while it is imported: its operands, attributes and results, and what rules share. What
-/// a rule cannot import it refuses, which ends the rule.
+/// a rule cannot import it refuses, which ends the rule. Which operands and attributes a rule asks
+/// for is recorded, since what a node has and nobody has read would be ignored (unread.hpp).
 class Op {
  public:
   Op(Importer& importer, const NodeProto& node, const Scope& scope, std::int64_t opset,
@@ -30,7 +32,8 @@ class Op {
         opset_(opset),
         origin_(importer.draft().origin()),
         inputs_(std::move(inputs)),
-        outputs_(node.outputs.size(), nullptr) {}
+        outputs_(node.outputs.size(), nullptr),
+        is_read_(inputs_.size(), false) {}
 
   [[noreturn]] static void refuse(std::string reason) { throw Refusal{std::move(reason)}; }
 
@@ -45,21 +48,23 @@ class Op {
   // ---- Operands ----
 
   std::size_t input_count() const noexcept { return inputs_.size(); }
-  bool has_input(std::size_t index) const noexcept {
-    return index < inputs_.size() && inputs_[index] != nullptr;
+  bool has_input(std::size_t index) const {
+    if (index >= inputs_.size()) return false;
+    is_read_[index] = true;
+    return inputs_[index] != nullptr;
   }
   /// Refuses if the operand is absent.
   Value* in(std::size_t index) const;
-  Value* maybe_in(std::size_t index) const noexcept {
-    return has_input(index) ? inputs_[index] : nullptr;
-  }
+  Value* maybe_in(std::size_t index) const { return has_input(index) ? inputs_[index] : nullptr; }
+  /// The operands as they are, null where one is absent, without a record.
+  const std::vector<Value*>& inputs() const noexcept { return inputs_; }
   /// The data of an operand that has to be constant; refuses if it is not.
   const Tensor& constant(std::size_t index, std::string_view what);
   /// The same for any value.
   const Tensor& known_or_refuse(Value* value, std::string_view what);
   Ints integers(std::size_t index, std::string_view what);
-  /// From the attribute `name` or, for newer opsets, operand `index`; nothing if both are absent.
-  std::optional<Ints> integers_or_attribute(std::string_view name, std::size_t index);
+  /// Operand `index`, or before opset `since` the attribute `name`; nothing if it is absent.
+  std::optional<Ints> integers_since(std::int64_t since, std::string_view name, std::size_t index);
   double number(std::size_t index, std::string_view what);
 
   // ---- Attributes ----
@@ -69,8 +74,26 @@ class Op {
   double real(std::string_view name, double absent) const;
   std::string text(std::string_view name, std::string_view absent) const;
   std::optional<Ints> list(std::string_view name) const;
+  /// Empty if it is absent, as are those of texts.
+  std::vector<float> reals(std::string_view name) const;
+  std::optional<std::vector<std::string>> texts(std::string_view name) const;
+  /// The tensor of an attribute; null if it is absent.
+  const OnnxTensor* tensor(std::string_view name) const;
   /// An axis counted from the end, if negative; refuses if it is out of range.
   static std::int64_t axis_of(std::int64_t axis, std::int64_t rank);
+
+  // ---- What has been read ----
+
+  bool was_read(std::size_t index) const noexcept { return is_read_[index]; }
+  bool was_read(std::string_view name) const { return asked_.count(name) != 0; }
+  /// The names of attributes that were asked for, whether there or not.
+  const std::set<std::string, std::less<>>& asked() const noexcept { return asked_; }
+  void forget_reads();
+  /// What an attribute of the node stands for, without a record; null: an attribute that the call
+  /// of the function lacks.
+  const AttributeProto* value_of(const AttributeProto& attribute) const {
+    return resolve(attribute, &scope_);
+  }
 
   // ---- Results ----
 
@@ -104,6 +127,8 @@ class Op {
   Value* pad(Value* value, const std::vector<std::pair<std::int64_t, std::int64_t>>& pads,
              double fill);
   Value* expand(Value* value, const Shape& shape);
+  /// A tensor of one number, as JSON writes it.
+  Value* filled(const Shape& shape, DType dtype, Json number);
   /// `aten.NAME.Tensor` with broadcasting; a constant of one element goes into the attributes.
   Value* binary(const std::string& name, Value* a, Value* b);
   Value* scalar(const std::string& name, Value* a, double other);
@@ -124,6 +149,8 @@ class Op {
   std::string origin_;
   std::vector<Value*> inputs_;
   std::vector<Value*> outputs_;
+  mutable std::vector<bool> is_read_;
+  mutable std::set<std::string, std::less<>> asked_;
 };
 
 /// The shape that NumPy's rules give two operands; refuses if there is none.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kDeepest = 64;
 constexpr std::int64_t kMostObjects = 1'000'000;
+constexpr std::size_t kMostDims = 64;
 constexpr std::size_t kMostNumbers = 1'000'000;
 constexpr std::int64_t kMostNumbersInAll = 16'000'000;
 
@@ -87,6 +88,10 @@ class ModelParser {
           count(field);
           function.outputs.push_back(field.bytes());
           break;
+        case 6:
+          count(field);
+          function.attributes.push_back(field.bytes());
+          break;
         case 7:
           function.nodes.push_back(node(field.message(), 0));
           break;
@@ -98,6 +103,9 @@ class ModelParser {
           break;
         case 11:
           function.defaults.push_back(attribute(field.message(), 0));
+          break;
+        case 13:
+          function.overload = field.bytes();
           break;
         default:
           break;
@@ -134,7 +142,8 @@ class ModelParser {
           graph.values.push_back(value(field.message()));
           break;
         case 15:
-          ++graph.sparse_initializers;
+          count(field);
+          graph.sparse_initializers.push_back(sparse(field.message()));
           break;
         default:
           break;
@@ -167,6 +176,9 @@ class ModelParser {
           break;
         case 7:
           node.domain = field.bytes();
+          break;
+        case 8:
+          node.overload = field.bytes();
           break;
         default:
           break;
@@ -217,11 +229,14 @@ class ModelParser {
           attribute.strings.push_back(field.bytes());
           attribute.type = AttributeType::kStrings;
           break;
+        case 22:
+          attribute.sparse = std::make_shared<const SparseProto>(sparse(field.message()));
+          attribute.type = AttributeType::kSparse;
+          break;
         case 10:
         case 11:
         case 14:
         case 15:
-        case 22:
         case 23:
           attribute.type = AttributeType::kOther;
           break;
@@ -241,6 +256,16 @@ class ModelParser {
       attribute.type = static_cast<AttributeType>(stated);
     }
     return attribute;
+  }
+
+  SparseProto sparse(WireReader field) {
+    SparseProto sparse;
+    while (field.next()) {
+      if (field.field() == 1) sparse.values = parse_onnx_tensor(field.message());
+      if (field.field() == 2) sparse.indices = parse_onnx_tensor(field.message());
+      if (field.field() == 3) field.append_integers(sparse.dims, kMostDims);
+    }
+    return sparse;
   }
 
   ValueProto value(WireReader field) {

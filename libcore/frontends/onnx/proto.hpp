@@ -25,7 +25,15 @@ enum class AttributeType : std::uint8_t {
   kFloats = 6,
   kInts = 7,
   kStrings = 8,
-  kOther = 9,
+  kSparse = 9,
+  kOther = 10,
+};
+
+/// A tensor of which only the elements that are not zero are given.
+struct SparseProto {
+  OnnxTensor values;   ///< of one axis; its name is that of the whole
+  OnnxTensor indices;  ///< int64, [values] into the elements or [values, rank]
+  std::vector<std::int64_t> dims;
 };
 
 struct AttributeProto {
@@ -36,6 +44,7 @@ struct AttributeProto {
   std::int64_t i = 0;
   std::string_view s;
   std::shared_ptr<const OnnxTensor> tensor;
+  std::shared_ptr<const SparseProto> sparse;
   std::shared_ptr<const GraphProto> graph;
   std::vector<float> floats;
   std::vector<std::int64_t> ints;
@@ -48,6 +57,7 @@ struct NodeProto {
   std::string_view name;
   std::string_view op_type;
   std::string_view domain;
+  std::string_view overload;  ///< which of several functions of one name
   std::vector<AttributeProto> attributes;
 };
 
@@ -72,7 +82,7 @@ struct GraphProto {
   std::vector<ValueProto> inputs;
   std::vector<ValueProto> outputs;
   std::vector<ValueProto> values;
-  std::int64_t sparse_initializers = 0;
+  std::vector<SparseProto> sparse_initializers;
 };
 
 struct OpsetProto {
@@ -83,8 +93,10 @@ struct OpsetProto {
 struct FunctionProto {
   std::string_view name;
   std::string_view domain;
+  std::string_view overload;
   std::vector<std::string_view> inputs;
   std::vector<std::string_view> outputs;
+  std::vector<std::string_view> attributes;  ///< without a default
   std::vector<AttributeProto> defaults;
   std::vector<NodeProto> nodes;
   std::vector<OpsetProto> opsets;

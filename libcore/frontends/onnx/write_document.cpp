@@ -2,11 +2,14 @@
 // Writes what the outputs of a draft need as a document. Names are ONNX's; what the import added is
 // called after the node that it belongs to, and clashes get a number. Constants whose data lies in
 // a file as it is are listed with their place, computed and small encoded ones with their values.
-// O(nodes + operands).
+// If those are too many for a text, the ones that are a single number become nodes that make them,
+// and the others are handed over as data. O(nodes + operands + data of computed constants).
 #include "write_document.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -18,6 +21,7 @@ namespace npu::onnx {
 namespace {
 
 constexpr std::int64_t kMostInDocument = 1 << 20;  // elements of all constants together
+constexpr std::int64_t kFewElements = 1024;        // of a constant that stays there even so
 
 class DocumentWriter {
  public:
@@ -26,6 +30,7 @@ class DocumentWriter {
   WrittenModel write() {
     mark_used();
     give_names();
+    sort_constants();
     WrittenModel model;
     std::string& text = model.document;
     const std::string name = printable_text(importer_.model().graph.name);
@@ -38,6 +43,11 @@ class DocumentWriter {
     write_weights(model);
     text += "\"nodes\": [\n";
     bool is_first = true;
+    for (const auto& [value, tensor] : fills_) {
+      text += is_first ? "" : ",\n";
+      is_first = false;
+      write_fill(text, value, tensor);
+    }
     for (std::size_t n = 0; n < draft_.nodes().size(); ++n) {
       if (!used_[n]) continue;
       if (!is_first) text += ",\n";
@@ -79,10 +89,11 @@ class DocumentWriter {
 
   void give_names() {
     std::unordered_set<std::string> tensors;
-    std::unordered_set<std::string> nodes;
     // Outside the document inputs and outputs are known by their names, so those come first.
     for (Value* input : draft_.inputs()) names_[input] = unique(input->name, tensors);
-    for (Value* output : draft_.outputs()) names_[output] = unique(output->name, tensors);
+    for (Value* output : draft_.outputs()) {
+      if (names_.count(output) == 0) names_[output] = unique(output->name, tensors);
+    }
     // The last node that an ONNX node became has its name.
     std::unordered_map<std::string_view, std::size_t> last;
     for (std::size_t n = 0; n < draft_.size(); ++n) {
@@ -95,7 +106,7 @@ class DocumentWriter {
       const DraftNode& node = draft_.nodes()[n];
       std::string name = node.origin;
       if (last[node.origin] != n) name += ":" + std::to_string(++counts[node.origin]);
-      node_names_[n] = unique(std::move(name), nodes);
+      node_names_[n] = unique(std::move(name), taken_nodes_);
       for (Value* input : node.inputs) name_operand(input, tensors);
       for (Value* output : node.outputs) {
         if (names_.count(output) != 0) continue;
@@ -110,6 +121,60 @@ class DocumentWriter {
     names_[value] = unique(value->name.empty() ? "constant" : value->name, tensors);
   }
 
+  // Whether a constant's data lies in a file as it is.
+  bool is_in_file(Value* value) {
+    return value->stored != nullptr && !importer_.settings().is_pipe &&
+           importer_.place_of(*value).has_value();
+  }
+
+  // The data of a constant in the order of its elements.
+  Tensor data_of(Value* value) {
+    Value plain = *value;
+    plain.transposed = false;
+    const Tensor* tensor = importer_.known(&plain, std::numeric_limits<std::int64_t>::max());
+    if (tensor == nullptr) throw Refusal{"constant '" + names_[value] + "' cannot be read"};
+    if (!value->transposed) return *tensor;
+    Tensor turned(value->dtype, value->shape);
+    const std::int64_t rows = value->shape[0];
+    const std::int64_t columns = value->shape[1];
+    const std::size_t size = dtype_size(value->dtype);
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      const std::int64_t from = i % columns * rows + i / columns;
+      std::memcpy(turned.mutable_data() + static_cast<std::size_t>(i) * size,
+                  tensor->data() + static_cast<std::size_t>(from) * size, size);
+    }
+    return turned;
+  }
+
+  static bool is_fill(const Tensor& tensor) {
+    const std::size_t size = dtype_size(tensor.dtype());
+    const auto bytes = static_cast<std::size_t>(tensor.element_count()) * size;
+    return std::memcmp(tensor.data(), tensor.data() + size, bytes - size) == 0;
+  }
+
+  // Which constants stand in the document, if all that are in no file are too many for it.
+  void sort_constants() {
+    std::int64_t elements = 0;
+    for (Value* value : constants_) elements += is_in_file(value) ? 0 : value->count();
+    if (elements <= kMostInDocument) return;
+    for (Value* value : constants_) {
+      if (is_in_file(value) || value->count() <= kFewElements) continue;
+      Tensor tensor = data_of(value);
+      if (is_fill(tensor) && dtype_size(tensor.dtype()) <= 8) {
+        fills_.emplace_back(value, std::move(tensor));
+      } else {
+        computed_.emplace(value, std::move(tensor));
+      }
+    }
+    if (!computed_.empty() && !importer_.settings().takes_data) {
+      throw Refusal{"constants that are in no file have more than " +
+                    std::to_string(kMostInDocument) + " elements, and no place in the document"};
+    }
+    std::unordered_set<const Value*> filled;
+    for (const auto& fill : fills_) filled.insert(fill.first);
+    std::erase_if(constants_, [&](const Value* value) { return filled.count(value) != 0; });
+  }
+
   void write_weights(WrittenModel& model) {
     std::string& text = model.document;
     std::string data;
@@ -118,13 +183,14 @@ class DocumentWriter {
       Value* value = constants_[i];
       if (i > 0) text += ",\n";
       mention(text, value, false);
-      std::optional<WeightPlace> place;
-      if (value->stored != nullptr && !importer_.settings().is_pipe) {
-        place = importer_.place_of(*value);
-      }
-      if (place) {
-        place->name = names_[value];
-        model.weights.push_back(*std::move(place));
+      if (const auto computed = computed_.find(value); computed != computed_.end()) {
+        const Tensor& tensor = model.computed.emplace_back(std::move(computed->second));
+        model.weights.push_back({.name = names_[value],
+                                 .bytes = static_cast<std::uint64_t>(tensor.bytes()),
+                                 .data = tensor.data()});
+      } else if (is_in_file(value)) {
+        model.weights.push_back(*importer_.place_of(*value));
+        model.weights.back().name = names_[value];
       } else {
         if (!data.empty()) data += ",\n";
         data += quoted(names_[value]) + ": " + values_text(value);
@@ -135,29 +201,22 @@ class DocumentWriter {
   }
 
   std::string values_text(Value* value) {
-    in_document_ += value->count();
-    if (in_document_ > kMostInDocument) {
-      throw Refusal{importer_.settings().is_pipe
-                        ? "the weights of a model from a pipe have to go into the document, and "
-                          "these are too large; give the model as a file"
-                        : "constants that the import computes have more than " +
-                              std::to_string(kMostInDocument) + " elements"};
-    }
-    Value plain = *value;
-    plain.transposed = false;
-    const Tensor* tensor = importer_.known(&plain, kMostInDocument);
-    if (tensor == nullptr) throw Refusal{"constant '" + names_[value] + "' cannot be read"};
-    const std::int64_t rows = value->transposed ? value->shape[0] : 1;
-    const std::int64_t columns = value->transposed ? value->shape[1] : value->count();
+    const Tensor tensor = data_of(value);
     Json numbers = Json::array();
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t c = 0; c < columns; ++c) {
-        const std::int64_t at = value->transposed ? c * rows + r : c;
-        numbers.push_back(element(*tensor, at));
-      }
-    }
+    for (std::int64_t i = 0; i < tensor.element_count(); ++i) numbers.push_back(element(tensor, i));
     return "{\"data\": " + numbers.dump() + ", \"dtype\": \"" +
            std::string(dtype_name(value->dtype)) + "\"}";
+  }
+
+  // The node that makes a constant of one number.
+  void write_fill(std::string& text, const Value* value, const Tensor& tensor) {
+    text += "{\"name\": " + quoted(unique(names_[value], taken_nodes_)) +
+            ", \"op_type\": \"aten.full.default\", \"inputs\": [], \"outputs\": [";
+    mention(text, value, false);
+    const Json attrs{{"size", value->shape},
+                     {"fill_value", element(tensor, 0)},
+                     {"dtype", "torch." + std::string(dtype_name(value->dtype))}};
+    text += "], \"attrs\": " + attrs.dump() + "}";
   }
 
   static Json element(const Tensor& tensor, std::int64_t at) {
@@ -209,7 +268,9 @@ class DocumentWriter {
   std::vector<std::string> node_names_;
   std::unordered_map<const Value*, std::string> names_;
   std::vector<Value*> constants_;
-  std::int64_t in_document_ = 0;
+  std::vector<std::pair<Value*, Tensor>> fills_;
+  std::unordered_map<const Value*, Tensor> computed_;
+  std::unordered_set<std::string> taken_nodes_;
 };
 
 }  // namespace

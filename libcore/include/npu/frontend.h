@@ -55,7 +55,8 @@ typedef struct npu_frontend_message {
   const char* text;
 } npu_frontend_message;
 
-/* Where the data of one weight of the document lies. */
+/* Where the data of one weight of the document lies. What the import has computed is in no file:
+   `data` then points to it, and file, offset, encoding and transposed are 0. */
 typedef struct npu_frontend_weight {
   uint64_t struct_size;
   const char* name;    /* as `weights` of the document names it */
@@ -64,6 +65,7 @@ typedef struct npu_frontend_weight {
   uint64_t bytes;      /* of the range */
   uint32_t encoding;   /* NPU_FRONTEND_PLAIN, ... */
   uint32_t transposed; /* not 0: the range holds the transpose of the document's matrix */
+  const void* data;    /* NULL: in the file; else of `bytes`, only if the request has takes_data */
 } npu_frontend_weight;
 
 /* A value for a symbolic dimension. */
@@ -116,6 +118,7 @@ typedef struct npu_frontend_request {
      lead out, and models that came through a pipe are refused. */
   int32_t (*open_file)(void* context, const char* name, npu_frontend_file* file,
                        npu_frontend_error* error);
+  uint64_t takes_data; /* not 0: weights may be given as data */
 } npu_frontend_request;
 
 /* What import_model fills. */

@@ -23,6 +23,12 @@ class Proto {
     text_ += value;
     return *this;
   }
+  /// Four bytes as they stand.
+  Proto& fixed32(std::uint32_t field, std::string_view value) {
+    put(field << 3 | 5);
+    text_ += value;
+    return *this;
+  }
   Proto& message(std::uint32_t field, const Proto& value) { return bytes(field, value.text_); }
   const std::string& text() const { return text_; }
 
@@ -51,6 +57,9 @@ inline Proto onnx_value(std::string_view name, const std::vector<std::int64_t>& 
   return Proto().bytes(1, name).message(
       2, Proto().message(1, Proto().number(1, type).message(2, dims)));
 }
+
+/// An output of which nothing but its name is stated.
+inline Proto onnx_result(std::string_view name) { return Proto().bytes(1, name); }
 
 inline Proto onnx_node(std::string_view op, const std::vector<std::string>& inputs,
                        const std::vector<std::string>& outputs, std::string_view name = "") {

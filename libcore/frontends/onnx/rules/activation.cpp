@@ -80,14 +80,20 @@ void import_activation(Op& op) {
   const std::string_view name = op.node().op_type;
   if (name == "Gelu") {
     Json attrs = Json::object();
-    if (op.text("approximate", "none") == "tanh") attrs["approximate"] = "tanh";
+    const std::string approximate = op.text("approximate", "none");
+    if (approximate != "none" && approximate != "tanh") {
+      Op::refuse("approximate '" + approximate + "'");
+    }
+    if (approximate == "tanh") attrs["approximate"] = "tanh";
     return op.set(0, op.emit_like("aten.gelu.default", {op.in(0)}, std::move(attrs)));
   }
-  const auto number = [&](const char* key) {
-    return op.attribute(key) == nullptr ? std::optional<double>() : op.real(key, 0);
+  const ActivationRow* row = find_activation(name);
+  const auto number = [&](const char* key, const ActivationRow::Number& function) {
+    const bool is_given = row != nullptr && function.absent && op.attribute(key) != nullptr;
+    return is_given ? std::optional(op.real(key, 0)) : std::nullopt;
   };
-  op.set(0,
-         activated(op, name, op.in(0), number("alpha"), number(name == "Selu" ? "gamma" : "beta")));
+  op.set(0, activated(op, name, op.in(0), number("alpha", row->alpha),
+                      number(name == "Selu" ? "gamma" : "beta", row->beta)));
 }
 
 }  // namespace npu::onnx

@@ -18,11 +18,7 @@ Value* ascending(Op& op, std::int64_t count, const Shape& shape) {
 }
 
 Value* infinity_of(Op& op, DType dtype, double value) {
-  return op.emit("aten.full.default", {},
-                 Json{{"size", Ints{}},
-                      {"fill_value", json_number_of(value, dtype)},
-                      {"dtype", "torch." + std::string(dtype_name(dtype))}},
-                 dtype, {});
+  return op.filled({}, dtype, json_number_of(value, dtype));
 }
 
 // Where a mask that blocks keys holds; `mask` may be null.
@@ -49,15 +45,21 @@ Value* whole_mask(Op& op, const Heads& heads) {
     mask = op.pad(mask, pads, mask->dtype == DType::kBool ? 0 : -kInfinity);
   }
   Value* valid = heads.valid == nullptr ? nullptr : op.view(heads.valid, {batch, 1, 1, 1});
-  if (heads.is_causal) {
+  if (heads.is_causal || heads.has_window()) {
     Value* key = ascending(op, keys, {1, keys});
     Value* query = ascending(op, queries, {queries, 1});
-    Value* last =
+    Value* own =
         heads.offset == 0 ? query : op.scalar("add", query, static_cast<double>(heads.offset));
     if (heads.is_offset_by_valid) {
-      last = op.binary("add", query, op.scalar("sub", valid, static_cast<double>(queries)));
+      own = op.binary("add", query, op.scalar("sub", valid, static_cast<double>(queries)));
     }
-    mask = both(op, mask, op.compare("le", key, last));
+    const auto bound = [&](const char* relation, double distance) {
+      Value* end = distance == 0 ? own : op.scalar("add", own, distance);
+      mask = both(op, mask, op.compare(relation, key, end));
+    };
+    if (heads.is_causal) bound("le", 0);
+    if (heads.right >= 0 && !heads.is_causal) bound("le", static_cast<double>(heads.right));
+    if (heads.left >= 0) bound("ge", -static_cast<double>(heads.left));
   }
   if (valid != nullptr) mask = both(op, mask, op.compare("lt", ascending(op, keys, {keys}), valid));
   return mask;
@@ -132,15 +134,31 @@ Value* with_past(Op& op, Value* past, Value* x) {
   return past == nullptr ? x : concatenated(op, {past, x}, 2);
 }
 
-// One row of a table for each position, [batch, length, size].
+// Scores are at least as precise as the operands, and float32 for shorter ones.
+void check_softmax_precision(Op& op, DType dtype) {
+  const std::int64_t stated = op.integer("softmax_precision", onnx_dtype_number(dtype));
+  const auto wanted = onnx_dtype(stated);
+  if (!wanted || !is_floating_point(*wanted) ||
+      (*wanted == DType::kFloat64 && dtype != DType::kFloat64)) {
+    Op::refuse("softmax_precision " + onnx_dtype_text(stated) + " of operands of type " +
+               std::string(dtype_name(dtype)));
+  }
+}
+
+std::int64_t window_size(Op& op, const char* name) {
+  const std::int64_t size = op.integer(name, -1);
+  if (size < -1) Op::refuse("'" + std::string(name) + "' is " + std::to_string(size));
+  return size;
+}
+
+}  // namespace
+
 Value* rows_at(Op& op, Value* table, Value* positions) {
   Shape shape = positions->shape;
   shape.push_back(table->shape[1]);
   return op.emit("aten.embedding.default", {table, op.cast(positions, DType::kInt64)},
                  Json::object(), table->dtype, shape);
 }
-
-}  // namespace
 
 Value* split_heads(Op& op, Value* x, std::int64_t heads) {
   if (x->rank() != 3 || heads < 1 || x->shape[2] % heads != 0) {
@@ -159,8 +177,8 @@ Attended attend(Op& op, Heads heads, std::int64_t mode) {
   check_heads(heads);
   const bool is_grouped = heads.q->shape[1] != heads.k->shape[1];
   const bool is_plain = heads.softcap == 0 && mode < 0;
-  const bool is_square =
-      heads.is_causal && heads.mask == nullptr && heads.valid == nullptr && heads.offset == 0;
+  const bool is_square = heads.is_causal && heads.mask == nullptr && heads.valid == nullptr &&
+                         heads.offset == 0 && heads.left < 0;
   Value* mask = is_plain && is_square ? nullptr : whole_mask(op, heads);
   if (!is_plain) return attend_in_steps(op, heads, mask, mode);
   std::vector<Value*> operands{heads.q, heads.k, heads.v};
@@ -204,6 +222,9 @@ void import_attention(Op& op) {
   }
   heads.is_causal = op.integer("is_causal", 0) != 0;
   heads.is_offset_by_valid = heads.valid != nullptr && !op.has_input(4);
+  heads.left = window_size(op, "left_window_size");
+  heads.right = window_size(op, "right_window_size");
+  check_softmax_precision(op, heads.q->dtype);
   heads.softcap = op.real("softcap", 0);
   heads.scale = op.real("scale", 0);
   if (op.attribute("scale") == nullptr) {
@@ -270,7 +291,8 @@ void import_rotary(Op& op) {
     wide = op.permute(x, {0, 2, 1, 3});
   }
   const std::int64_t length = wide->shape[1];
-  if (positions != nullptr && cos->rank() == 2) {
+  if (positions != nullptr && cos->rank() != 2) Op::refuse("positions beside tables of rank 3");
+  if (positions != nullptr) {
     if (positions->count() == 1 && length != 1) {
       // The position of the first element.
       positions = op.binary("add", op.view(positions, {1, 1}), ascending(op, length, {1, length}));

@@ -17,6 +17,10 @@ struct Heads {
   bool is_causal = false;   ///< query i sees keys up to i + offset
   std::int64_t offset = 0;  ///< with `valid` and without a past: valid - queries
   bool is_offset_by_valid = false;
+  std::int64_t left = -1;  ///< keys in front of a query's own place that it sees; -1: all
+  std::int64_t right = -1;
+
+  bool has_window() const noexcept { return left >= 0 || right >= 0; }
 };
 
 struct Attended {
@@ -26,6 +30,9 @@ struct Attended {
 
 /// `mode` is Attention's qk_matmul_output_mode, or -1 if no scores are asked for.
 Attended attend(Op& op, Heads heads, std::int64_t mode);
+
+/// One row of a table for each position, [batch, length, size].
+Value* rows_at(Op& op, Value* table, Value* positions);
 
 /// [batch, length, heads * size] as [batch, heads, length, size].
 Value* split_heads(Op& op, Value* x, std::int64_t heads);

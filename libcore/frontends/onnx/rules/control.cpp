@@ -54,11 +54,7 @@ class Trips {
   }
 
  private:
-  std::ptrdiff_t faults() const {
-    const auto& findings = op_.importer().findings();
-    return std::count_if(findings.begin(), findings.end(),
-                         [](const Finding& finding) { return finding.is_error; });
-  }
+  std::ptrdiff_t faults() const { return op_.importer().error_count(); }
 
   Op& op_;
   const GraphProto& body_;
@@ -271,14 +267,15 @@ void import_sequence_map(Op& op) {
   if (!op.in(0)->is_sequence()) Op::refuse("operand 0 is no sequence");
   if (body.outputs.size() != op.output_count())
     Op::refuse("its body has another number of results");
+  std::vector<Value*> operands;
+  for (std::size_t i = 0; i < op.input_count(); ++i) operands.push_back(op.in(i));
   const std::size_t length = op.in(0)->items.size();
   std::vector<std::vector<Value*>> made(body.outputs.size());
   op.importer().spend(static_cast<std::int64_t>(length * made.size()));
   Trips trips(op, body);
   for (std::size_t t = 0; t < length; ++t) {
     std::vector<Value*> inputs;
-    for (std::size_t i = 0; i < op.input_count(); ++i) {
-      Value* value = op.in(i);
+    for (Value* value : operands) {
       if (value->is_sequence() && value->items.size() != length) {
         Op::refuse("its sequences are of different lengths");
       }

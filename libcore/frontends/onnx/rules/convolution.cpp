@@ -39,6 +39,13 @@ std::size_t spatial_axes(const Value* x, const Value* w) {
   return static_cast<std::size_t>(spatial);
 }
 
+// Libraries take an operand without elements only if there are none in the result.
+void check_elements(const Value* x, const Shape& result) {
+  if (x->count() == 0 && product(result, 0, result.size()) != 0) {
+    Op::refuse("an operand of shape " + shape_text(x->shape) + ", which has no elements");
+  }
+}
+
 std::vector<std::pair<std::int64_t, std::int64_t>> all_pads(const Window& window) {
   std::vector<std::pair<std::int64_t, std::int64_t>> pads(2, {0, 0});
   for (std::size_t i = 0; i < window.begin.size(); ++i) {
@@ -48,6 +55,13 @@ std::vector<std::pair<std::int64_t, std::int64_t>> all_pads(const Window& window
 }
 
 }  // namespace
+
+// Windows are as large as the weights, and may be stated a second time.
+void check_kernel_shape(Op& op, const Ints& kernel) {
+  if (op.list("kernel_shape").value_or(kernel) != kernel) {
+    Op::refuse("'kernel_shape' is not that of the weights, " + shape_text(kernel));
+  }
+}
 
 Window read_window(Op& op, const Shape& shape, const Ints& kernel) {
   const std::size_t count = kernel.size();
@@ -93,7 +107,9 @@ Value* convolve(Op& op, Value* x, Value* w, Value* bias) {
     Op::refuse("channels of " + shape_text(x->shape) + " and " + shape_text(w->shape) +
                " do not fit");
   }
-  const Window window = read_window(op, x->shape, Ints(w->shape.begin() + 2, w->shape.end()));
+  const Ints kernel(w->shape.begin() + 2, w->shape.end());
+  check_kernel_shape(op, kernel);
+  const Window window = read_window(op, x->shape, kernel);
   Ints padding = window.begin;
   const bool is_even = window.begin == window.end &&
                        std::all_of(padding.begin(), padding.end(), [](auto p) { return p >= 0; });
@@ -104,6 +120,7 @@ Value* convolve(Op& op, Value* x, Value* w, Value* bias) {
     if (room < 0 || window.kernel[i] < 1) Op::refuse("the window is larger than its operand");
     shape.push_back(room / window.strides[i] + 1);
   }
+  check_elements(x, shape);
   if (!is_even) {
     x = op.pad(x, all_pads(window), 0);
     padding.assign(spatial, 0);
@@ -157,12 +174,16 @@ void import_conv_transpose(Op& op) {
                " do not fit");
   }
   const Ints kernel(w->shape.begin() + 2, w->shape.end());
+  check_kernel_shape(op, kernel);
   const Ints strides = checked_list(op, "strides", spatial, 1, 1);
   const Ints dilations = checked_list(op, "dilations", spatial, 1, 1);
   Ints extra = checked_list(op, "output_padding", spatial, 0, 0);
   const Ints pads = checked_list(op, "pads", 2 * spatial, 0, 0);
   const std::string auto_pad = op.text("auto_pad", "NOTSET");
   const bool is_same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+  if (!is_same && auto_pad != "NOTSET" && auto_pad != "VALID") {
+    Op::refuse("auto_pad '" + auto_pad + "'");
+  }
   std::optional<Ints> wanted = op.list("output_shape");
   if (wanted && wanted->size() == spatial + 2) wanted->erase(wanted->begin(), wanted->begin() + 2);
   if (wanted && wanted->size() != spatial) Op::refuse("'output_shape' does not fit its operand");
@@ -191,6 +212,7 @@ void import_conv_transpose(Op& op) {
       Op::refuse("its result is larger than its windows reach");
     }
   }
+  check_elements(x, full);
   std::vector<Value*> operands{x, w};
   if (op.has_input(2)) operands.push_back(op.in(2));
   const bool is_even = begin == end;

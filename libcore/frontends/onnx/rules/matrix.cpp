@@ -179,7 +179,9 @@ void import_einsum(Op& op) {
 
 void import_det(Op& op) {
   Value* x = op.in(0);
-  if (x->rank() < 2) Op::refuse("its operand is no matrix");
+  if (x->rank() < 2 || x->shape.back() != x->shape[x->shape.size() - 2]) {
+    Op::refuse("shape " + shape_text(x->shape) + " is that of no square matrix");
+  }
   op.set(0, op.emit("aten.linalg_det.default", {x}, Json::object(), x->dtype,
                     Shape(x->shape.begin(), x->shape.end() - 2)));
 }

@@ -23,8 +23,7 @@ Value* layer_norm(Op& op, Value* x, Value* weight, Value* bias, bool is_simplifi
 
 // The tables of GroupQueryAttention's rotation at the positions [past, past + length).
 Value* table_rows(Op& op, Value* table, std::int64_t past, std::int64_t length) {
-  if (table->rank() != 2 || table->shape[0] < past + length)
-    Op::refuse("a table that is too short");
+  if (table->shape[0] < past + length) Op::refuse("a table that is too short");
   Value* rows = op.slice(table, 0, past, past + length);
   return op.view(rows, {1, length, table->shape[1]});
 }
@@ -86,10 +85,9 @@ void import_fused_conv(Op& op) {
   if (op.has_input(3)) y = op.binary("add", y, op.in(3));
   const std::string activation = op.text("activation", "");
   if (activation.empty()) return op.set(0, y);
-  const AttributeProto* numbers = op.attribute("activation_params");
+  const std::vector<float> numbers = op.reals("activation_params");
   const auto number = [&](std::size_t i) {
-    return numbers == nullptr || i >= numbers->floats.size() ? std::optional<double>()
-                                                             : from_float(numbers->floats[i]);
+    return i >= numbers.size() ? std::optional<double>() : from_float(numbers[i]);
   };
   op.set(0, activated(op, activation, y, number(0), number(1)));
 }
@@ -137,18 +135,41 @@ void import_group_query_attention(Op& op) {
     Op::refuse("windows and smooth softmax are not imported");
   }
   Value* past_k = op.maybe_in(3);
+  Value* past_v = op.maybe_in(4);
+  if ((past_k == nullptr) != (past_v == nullptr) || (past_k != nullptr && past_k->rank() != 4)) {
+    Op::refuse("past keys and values do not fit together");
+  }
   const std::int64_t length = q->shape[1];
-  const std::int64_t past = past_k == nullptr || past_k->rank() != 4 ? 0 : past_k->shape[2];
+  const std::int64_t past = past_k == nullptr ? 0 : past_k->shape[2];
   for (const std::int64_t last : op.integers(5, "seqlens_k")) {
     if (last != past + length - 1) {
       Op::refuse("seqlens_k holds " + std::to_string(last) + ", but past and new keys are " +
                  std::to_string(past + length) + "; caches with free room are not imported");
     }
   }
+  // What the shapes say already.
+  if (const Tensor* total = op.importer().known(op.maybe_in(6))) {
+    if (total->element_count() != 1 ||
+        total->value_as_double(0) != static_cast<double>(past + length)) {
+      Op::refuse("total_sequence_length is not that of past and new keys, " +
+                 std::to_string(past + length));
+    }
+  }
   Heads form{split_heads(op, q, heads), split_heads(op, k, kv), split_heads(op, v, kv)};
   if (op.integer("do_rotary", 0) != 0) {
-    Value* cos = table_rows(op, op.in(7), past, length);
-    Value* sin = table_rows(op, op.in(8), past, length);
+    Value* positions = op.maybe_in(9);
+    if (positions != nullptr && positions->shape != Shape{q->shape[0], length}) {
+      Op::refuse("position_ids of shape " + shape_text(positions->shape) +
+                 " do not fit the queries");
+    }
+    const auto table = [&](std::size_t index) {
+      Value* whole = op.in(index);
+      if (whole->rank() != 2) Op::refuse("a table of rank " + std::to_string(whole->rank()));
+      return positions == nullptr ? table_rows(op, whole, past, length)
+                                  : rows_at(op, whole, positions);
+    };
+    Value* cos = table(7);
+    Value* sin = table(8);
     const bool is_interleaved = op.integer("rotary_interleaved", 0) != 0;
     const auto turn = [&](Value* x) {
       Value* y = rotated(op, op.permute(x, {0, 2, 1, 3}), cos, sin, is_interleaved);
@@ -159,7 +180,7 @@ void import_group_query_attention(Op& op) {
   }
   if (past > 0) {
     form.k = concatenated(op, {past_k, form.k}, 2);
-    form.v = concatenated(op, {op.in(4), form.v}, 2);
+    form.v = concatenated(op, {past_v, form.v}, 2);
   }
   form.mask = op.maybe_in(10);
   form.is_causal = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that make constants, change shapes and move elements, and If, whose branch is known.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -30,14 +31,12 @@ Tensor tensor_of_attribute(const AttributeProto& attribute) {
     case AttributeType::kInts:
       return fill(Tensor(DType::kInt64, length(attribute.ints)), attribute.ints);
     default:
-      Op::refuse("a constant that is neither a tensor nor numbers");
+      return Tensor();
   }
 }
 
 // The axes of Squeeze and Unsqueeze: an attribute before opset 13, then an operand.
-std::optional<Ints> axes_of(Op& op) {
-  return op.opset() < 13 ? op.list("axes") : op.integers_or_attribute("axes", 1);
-}
+std::optional<Ints> axes_of(Op& op) { return op.integers_since(13, "axes", 1); }
 
 struct SliceRange {
   std::int64_t start = 0;
@@ -115,15 +114,33 @@ std::int64_t integer_operand(Op& op, std::size_t index, std::string_view what) {
 }
 
 void import_constant(Op& op) {
-  for (const AttributeProto& given : op.node().attributes) {
-    const AttributeProto* attribute = op.attribute(given.name);
+  constexpr std::array<std::pair<std::string_view, AttributeType>, 6> kForms{
+      {{"value", AttributeType::kTensor},
+       {"sparse_value", AttributeType::kSparse},
+       {"value_float", AttributeType::kFloat},
+       {"value_floats", AttributeType::kFloats},
+       {"value_int", AttributeType::kInt},
+       {"value_ints", AttributeType::kInts}}};
+  std::vector<Value*> values;
+  for (const auto& [name, type] : kForms) {
+    const AttributeProto* attribute = op.attribute(name);
     if (attribute == nullptr) continue;
-    if (attribute->type == AttributeType::kTensor) {
-      return op.set(0, op.importer().attribute_constant(*attribute->tensor));
+    if (attribute->type != type) Op::refuse("'" + std::string(name) + "' is of another type");
+    if (type == AttributeType::kTensor) {
+      values.push_back(op.importer().attribute_constant(*attribute->tensor));
+    } else if (type == AttributeType::kSparse) {
+      values.push_back(op.importer().sparse_constant(*attribute->sparse));
+    } else {
+      values.push_back(op.constant_value(tensor_of_attribute(*attribute)));
     }
-    return op.set(0, op.constant_value(tensor_of_attribute(*attribute)));
   }
-  Op::refuse("a constant without a value");
+  for (const char* name : {"value_string", "value_strings"}) {
+    if (op.attribute(name) != nullptr) Op::refuse("npu-tools has no strings");
+  }
+  if (values.size() != 1) {
+    Op::refuse("a constant with " + std::to_string(values.size()) + " values, expected one");
+  }
+  op.set(0, values[0]);
 }
 
 void import_constant_of_shape(Op& op) {
@@ -131,17 +148,13 @@ void import_constant_of_shape(Op& op) {
   product(shape, 0, shape.size());
   double fill = 0;
   DType dtype = DType::kFloat32;
-  if (const AttributeProto* value = op.attribute("value"); value != nullptr && value->tensor) {
-    const Tensor tensor = decode_onnx_tensor(*value->tensor, op.importer().bytes(), 1);
+  if (const OnnxTensor* value = op.tensor("value")) {
+    const Tensor tensor = decode_onnx_tensor(*value, op.importer().bytes(), 1);
     if (tensor.element_count() != 1) Op::refuse("'value' is not one number");
     fill = tensor.value_as_double(0);
     dtype = tensor.dtype();
   }
-  op.set(0, op.emit("aten.full.default", {},
-                    Json{{"size", shape},
-                         {"fill_value", json_number_of(fill, dtype)},
-                         {"dtype", "torch." + std::string(dtype_name(dtype))}},
-                    dtype, shape));
+  op.set(0, op.filled(shape, dtype, json_number_of(fill, dtype)));
 }
 
 void import_shape(Op& op) {
@@ -270,7 +283,10 @@ void import_split(Op& op) {
   const std::int64_t axis = Op::axis_of(op.integer("axis", 0), x->rank());
   const auto at = static_cast<std::size_t>(axis);
   const auto count = static_cast<std::int64_t>(op.output_count());
-  const auto given = op.integers_or_attribute("split", 1);
+  const auto given = op.integers_since(13, "split", 1);
+  if (op.integer("num_outputs", count) != count) {
+    Op::refuse("'num_outputs' is not the number of its results, " + std::to_string(count));
+  }
   Ints sizes = given.value_or(Ints{});
   if (!given) {
     if (op.opset() < 18 && x->shape[at] % count != 0) Op::refuse("the parts are not of one size");
@@ -368,7 +384,7 @@ void import_pad(Op& op) {
   double fill = op.opset() < 11 ? op.real("value", 0) : 0;
   if (has_operands && op.has_input(2)) fill = op.number(2, "the value");
   Ints axes;
-  if (has_operands && op.has_input(3)) {
+  if (op.opset() >= 18 && op.has_input(3)) {
     for (const std::int64_t axis : op.integers(3, "axes")) {
       axes.push_back(Op::axis_of(axis, x->rank()));
     }
@@ -422,7 +438,9 @@ void import_depth_to_space(Op& op) {
   const std::int64_t c = x->shape[1] / (size * size);
   const std::int64_t h = x->shape[2];
   const std::int64_t w = x->shape[3];
-  if (op.text("mode", "DCR") == "CRD") {
+  const std::string mode = op.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") Op::refuse("mode '" + mode + "'");
+  if (mode == "CRD") {
     return op.set(0, op.emit("aten.pixel_shuffle.default", {x}, Json{{"upscale_factor", size}},
                              x->dtype, {n, c, h * size, w * size}));
   }

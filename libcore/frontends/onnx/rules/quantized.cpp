@@ -370,8 +370,8 @@ void import_qlinear_arithmetic(Op& op) {
 void import_qlinear_activation(Op& op) {
   Value* x = exact(op, op.in(0), op.in(1), op.maybe_in(2));
   const bool is_sigmoid = op.node().op_type == "QLinearSigmoid";
-  const double alpha = op.real("alpha", from_float(0.01F));
-  x = is_sigmoid ? activated(op, "Sigmoid", x) : activated(op, "LeakyRelu", x, alpha);
+  x = is_sigmoid ? activated(op, "Sigmoid", x)
+                 : activated(op, "LeakyRelu", x, op.real("alpha", from_float(0.01F)));
   set_quantized(op, x, 3, 4, 0);
 }
 

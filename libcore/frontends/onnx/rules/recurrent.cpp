@@ -19,24 +19,19 @@ std::vector<std::string> usual_activations(const std::string& kind) {
 // The numbers of activations are lists from which each takes those that it has.
 std::vector<Activation> read_activations(Op& op, const Recurrence& net) {
   const std::vector<std::string> usual = usual_activations(net.kind);
-  const AttributeProto* given = op.attribute("activations");
+  const auto given = op.texts("activations");
   const std::size_t count = usual.size() * static_cast<std::size_t>(net.directions);
-  if (given != nullptr && given->strings.size() != count) {
-    Op::refuse(std::to_string(given->strings.size()) + " activations, expected " +
-               std::to_string(count));
+  if (given && given->size() != count) {
+    Op::refuse(std::to_string(given->size()) + " activations, expected " + std::to_string(count));
   }
-  const auto numbers = [&](const char* name) {
-    const AttributeProto* found = op.attribute(name);
-    return found == nullptr ? std::vector<float>{} : found->floats;
-  };
-  const std::vector<float> alphas = numbers("activation_alpha");
-  const std::vector<float> betas = numbers("activation_beta");
+  const std::vector<float> alphas = op.reals("activation_alpha");
+  const std::vector<float> betas = op.reals("activation_beta");
   std::size_t alpha = 0;
   std::size_t beta = 0;
   std::vector<Activation> activations;
   for (std::size_t i = 0; i < count; ++i) {
     Activation& function = activations.emplace_back();
-    function.name = given == nullptr ? usual[i % usual.size()] : std::string(given->strings[i]);
+    function.name = given ? (*given)[i] : usual[i % usual.size()];
     const ActivationRow* row = find_activation(function.name);
     if (row == nullptr) continue;
     if (row->alpha.absent && alpha < alphas.size()) {
@@ -82,6 +77,9 @@ Recurrence read_recurrence(Op& op) {
   if (net.kind == "GRU") net.gates = 3, net.order = {1, 0, 2};
   if (net.kind == "RNN") net.order = {0};
   const std::string direction = op.text("direction", "forward");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
+    Op::refuse("direction '" + direction + "'");
+  }
   if (direction == "bidirectional") net.directions = 2;
   net.is_reverse = direction == "reverse";
   net.is_batch_first = op.integer("layout", 0) != 0;
@@ -93,6 +91,9 @@ Recurrence read_recurrence(Op& op) {
     Op::refuse("operand and weights do not fit");
   }
   net.hidden = r->shape[2];
+  if (op.integer("hidden_size", net.hidden) != net.hidden) {
+    Op::refuse("'hidden_size' is not that of the weights, " + std::to_string(net.hidden));
+  }
   net.steps = x->shape[net.is_batch_first ? 1 : 0];
   net.batch = x->shape[net.is_batch_first ? 0 : 1];
   if (op.has_input(3) && op.in(3)->shape != Shape{net.directions, 2 * r->shape[1]}) {
@@ -104,7 +105,7 @@ Recurrence read_recurrence(Op& op) {
   }
   read_lengths(op, net);
   net.clip = op.real("clip", 0);
-  net.couples_forget = op.integer("input_forget", 0) != 0;
+  net.couples_forget = net.kind == "LSTM" && op.integer("input_forget", 0) != 0;
   net.resets_before = net.kind == "GRU" && op.integer("linear_before_reset", 0) == 0;
   net.activations = read_activations(op, net);
   return net;
@@ -132,6 +133,18 @@ std::string aten_name(const Recurrence& net) {
   return net.activations[0].name == "Relu" ? "aten.rnn_relu.input" : "aten.rnn_tanh.input";
 }
 
+// No step leaves the states as they are.
+void import_no_steps(Op& op, const Recurrence& net) {
+  const DType dtype = op.in(0)->dtype;
+  op.set(0, op.filled(net.is_batch_first ? Shape{net.batch, 0, net.directions, net.hidden}
+                                         : Shape{0, net.directions, net.batch, net.hidden},
+                      dtype, 0));
+  for (std::size_t i = 1; i < (net.kind == "LSTM" ? 3U : 2U); ++i) {
+    Value* state = initial_state(op, net, i + 4, dtype);
+    op.set(i, net.is_batch_first ? op.permute(state, {1, 0, 2}) : state);
+  }
+}
+
 }  // namespace
 
 Value* initial_state(Op& op, const Recurrence& net, std::size_t index, DType dtype) {
@@ -139,15 +152,12 @@ Value* initial_state(Op& op, const Recurrence& net, std::size_t index, DType dty
   if (op.has_input(index)) {
     return net.is_batch_first ? op.permute(op.in(index), {1, 0, 2}) : op.in(index);
   }
-  return op.emit(
-      "aten.full.default", {},
-      Json{
-          {"size", shape}, {"fill_value", 0}, {"dtype", "torch." + std::string(dtype_name(dtype))}},
-      dtype, shape);
+  return op.filled(shape, dtype, 0);
 }
 
 void import_recurrent(Op& op) {
   const Recurrence net = read_recurrence(op);
+  if (net.steps == 0) return import_no_steps(op, net);
   if (net.resets_before || net.couples_forget || net.clip > 0 || op.has_input(7) ||
       !net.lengths.empty() || !is_usual(net)) {
     return import_cells(op, net);

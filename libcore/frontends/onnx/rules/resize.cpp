@@ -183,9 +183,12 @@ Mode read_mode(Op& op) {
   mode.coordinates =
       is_old ? "asymmetric" : op.text("coordinate_transformation_mode", "half_pixel");
   mode.rounding = is_old ? "floor" : op.text("nearest_mode", "round_prefer_floor");
-  mode.cubic_a = op.real("cubic_coeff_a", -0.75);
-  mode.excludes_outside = op.integer("exclude_outside", 0) != 0;
-  mode.extrapolation = op.real("extrapolation_value", 0);
+  if (!is_old) {
+    mode.cubic_a = op.real("cubic_coeff_a", -0.75);
+    mode.excludes_outside = op.integer("exclude_outside", 0) != 0;
+    mode.extrapolation = op.real("extrapolation_value", 0);
+    mode.is_antialiased = op.integer("antialias", 0) != 0;
+  }
   if (mode.kind == "bilinear") mode.kind = "linear";
   if (mode.kind != "nearest" && mode.kind != "linear" && mode.kind != "cubic") {
     Op::refuse("mode '" + mode.kind + "'");
@@ -195,7 +198,10 @@ Mode read_mode(Op& op) {
   if (std::find(known.begin(), known.end(), mode.coordinates) == known.end()) {
     Op::refuse("coordinate_transformation_mode '" + mode.coordinates + "'");
   }
-  mode.is_antialiased = op.integer("antialias", 0) != 0;
+  const auto roundings = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+  if (std::find(roundings.begin(), roundings.end(), mode.rounding) == roundings.end()) {
+    Op::refuse("nearest_mode '" + mode.rounding + "'");
+  }
   return mode;
 }
 
@@ -209,10 +215,8 @@ std::vector<double> reals_of(const Tensor& tensor) {
 
 std::vector<double> scales_of(Op& op) {
   if (op.node().op_type == "Upsample" && op.opset() < 9) {
-    const AttributeProto* scales = op.attribute("scales");
-    if (scales == nullptr) Op::refuse("'scales' are missing");
     std::vector<double> values;
-    for (const float scale : scales->floats) values.push_back(from_float(scale));
+    for (const float scale : op.reals("scales")) values.push_back(from_float(scale));
     return values;
   }
   const std::size_t index = op.node().op_type == "Upsample" || op.opset() < 11 ? 1 : 2;
@@ -224,20 +228,24 @@ std::vector<Axis> read_axes(Op& op, const Value* x) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     axes[i].extent = axes[i].size = x->shape[i];
   }
+  const bool is_resize = op.opset() >= 11 && op.node().op_type == "Resize";
   Ints chosen;
-  for (const std::int64_t axis : op.list("axes").value_or(Ints{})) {
+  for (const std::int64_t axis : (is_resize ? op.list("axes") : std::nullopt).value_or(Ints{})) {
     chosen.push_back(Op::axis_of(axis, x->rank()));
   }
   if (chosen.empty()) {
     for (std::int64_t i = 0; i < x->rank(); ++i) chosen.push_back(i);
   }
   const std::vector<double> scales = scales_of(op);
-  const bool has_sizes = op.opset() >= 11 && op.node().op_type == "Resize" && op.has_input(3);
-  const Ints sizes = has_sizes ? op.integers(3, "the sizes") : Ints{};
+  const Ints sizes = is_resize && op.has_input(3) ? op.integers(3, "the sizes") : Ints{};
+  if (!scales.empty() && !sizes.empty()) Op::refuse("has both scales and sizes, expected one");
   if ((scales.empty() ? sizes.size() : scales.size()) != chosen.size()) {
     Op::refuse("scales and sizes do not fit their operand");
   }
-  const std::string policy = op.text("keep_aspect_ratio_policy", "stretch");
+  const std::string policy = is_resize ? op.text("keep_aspect_ratio_policy", "stretch") : "stretch";
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") {
+    Op::refuse("keep_aspect_ratio_policy '" + policy + "'");
+  }
   double common = policy == "not_larger" ? kInfinity : 0;
   for (std::size_t i = 0; i < sizes.size() && policy != "stretch"; ++i) {
     const double scale = static_cast<double>(sizes[i]) /
@@ -245,7 +253,7 @@ std::vector<Axis> read_axes(Op& op, const Value* x) {
     common = policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
   }
   std::vector<double> roi;
-  if (op.opset() >= 11 && op.node().op_type == "Resize" && op.has_input(1)) {
+  if (is_resize && op.has_input(1)) {
     roi = reals_of(op.constant(1, "the region"));
   }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
@@ -322,6 +330,11 @@ void import_resize(Op& op) {
   Value* x = op.in(0);
   const Mode mode = read_mode(op);
   const std::vector<Axis> axes = read_axes(op, x);
+  if (x->count() == 0) {
+    Shape shape;
+    for (const Axis& axis : axes) shape.push_back(axis.size);
+    return op.set(0, op.filled(shape, x->dtype, 0));
+  }
   if (Value* value = with_torch(op, x, mode, axes)) return op.set(0, value);
   const DType dtype = x->dtype;
   if (mode.kind != "nearest" && dtype != DType::kFloat64) x = op.cast(x, DType::kFloat32);

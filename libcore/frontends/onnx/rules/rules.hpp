@@ -210,7 +210,9 @@ struct Window {
   Ints begin;
   Ints end;
 };
-/// Reads kernel_shape, strides, dilations, pads and auto_pad for `spatial` axes of `shape`.
+/// Reads strides, dilations, pads and auto_pad for windows of `kernel` on the last axes of `shape`.
 Window read_window(Op& op, const Shape& shape, const Ints& kernel);
+/// Refuses a stated kernel_shape that is not the weights'.
+void check_kernel_shape(Op& op, const Ints& kernel);
 
 }  // namespace npu::onnx

@@ -92,14 +92,6 @@ Value* real_constant(Op& op, const std::vector<double>& values, const Shape& sha
   return op.constant_value(std::move(tensor));
 }
 
-Value* filled(Op& op, const Shape& shape, DType dtype) {
-  return op.emit(
-      "aten.full.default", {},
-      Json{
-          {"size", shape}, {"fill_value", 0}, {"dtype", "torch." + std::string(dtype_name(dtype))}},
-      dtype, shape);
-}
-
 // ---- RoiAlign ----
 
 /// What RoiAlign samples along one axis: `size` bins with `samples` places each.
@@ -163,7 +155,9 @@ Deformed read_deformed(Op& op, const Value* x, const Value* w, const Value* offs
     Op::refuse("operands of rank " + std::to_string(x->rank()) + "; 2-D convolutions are imported");
   }
   Deformed form;
-  form.window = read_window(op, x->shape, {w->shape[2], w->shape[3]});
+  const Ints kernel{w->shape[2], w->shape[3]};
+  check_kernel_shape(op, kernel);
+  form.window = read_window(op, x->shape, kernel);
   form.groups = op.integer("group", 1);
   form.offset_groups = op.integer("offset_group", 1);
   form.taps = product(w->shape, 2, 4);
@@ -220,6 +214,9 @@ void import_grid_sample(Op& op) {
   const bool fits = (x->rank() == 4 || x->rank() == 5) && grid->rank() == x->rank() &&
                     grid->shape.back() == x->rank() - 2 && grid->shape[0] == x->shape[0];
   if (!fits || (x->rank() == 5 && mode_number == 2)) Op::refuse("operand and grid do not fit");
+  if (product(x->shape, 2, x->shape.size()) == 0) {
+    Op::refuse("shape " + shape_text(x->shape) + " has no element to sample");
+  }
   Shape shape{x->shape[0], x->shape[1]};
   shape.insert(shape.end(), grid->shape.begin() + 1, grid->shape.end() - 1);
   op.set(0, op.emit("aten.grid_sampler.default", {x, grid},
@@ -258,8 +255,12 @@ void import_roi_align(Op& op) {
   }
   const std::string mode = op.text("mode", "avg");
   if (mode != "avg" && mode != "max") Op::refuse("mode '" + mode + "'");
-  const bool is_half =
-      op.opset() >= 16 && op.text("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+  const std::string coordinates = op.text("coordinate_transformation_mode",
+                                          op.opset() < 16 ? "output_half_pixel" : "half_pixel");
+  const bool is_half = coordinates == "half_pixel";
+  if (!is_half && coordinates != "output_half_pixel") {
+    Op::refuse("coordinate_transformation_mode '" + coordinates + "'");
+  }
   const double scale = op.real("spatial_scale", 1);
   const std::int64_t count = rois->shape[0];
   const std::array<Bins, 2> bins{
@@ -399,7 +400,7 @@ void import_col2im(Op& op) {
     }
   }
   Value* columns = op.view(x, {shape[0], shape[1], taps * blocks});
-  Value* zeros = filled(op, {shape[0], shape[1], area}, x->dtype);
+  Value* zeros = op.filled({shape[0], shape[1], area}, x->dtype, 0);
   Value* sum =
       op.emit_like("aten.index_add.default",
                    {zeros, op.integer_constant(index, {taps * blocks}), columns}, Json{{"dim", 2}});
@@ -470,7 +471,7 @@ void import_max_unpool(Op& op) {
   const std::int64_t count = product(shape, 0, shape.size());
   Value* flat =
       op.emit_like("aten.scatter.src",
-                   {filled(op, {count}, x->dtype),
+                   {op.filled({count}, x->dtype, 0),
                     op.view(op.cast(index, DType::kInt64), {x->count()}), op.view(x, {x->count()})},
                    Json{{"dim", 0}});
   op.set(0, op.pad(op.view(flat, shape), ends, 0));
