@@ -7,12 +7,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
 #include "device/library_folders.hpp"
 #include "device/probe.hpp"
 #include "npu/support/file_io.hpp"
+#include "npu/support/json.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 
@@ -22,6 +24,8 @@ namespace {
 constexpr std::string_view kPrefix = "npu_frontend_";
 constexpr std::string_view kSuffix = ".so";
 constexpr const char* kPathVariable = "NPU_FRONTEND_PATH";
+constexpr std::size_t kMostFeatures = 64;
+constexpr std::size_t kMostListed = std::size_t{1} << 24;  // bytes of list_ops
 
 [[noreturn]] void refuse_frontend(const std::string& path, const std::string& text) {
   throw Error(ErrorCode::kUnsupported, text, {.file = path});
@@ -53,9 +57,17 @@ const npu_frontend* checked_frontend(void* library, const std::string& path,
       api->import_model == nullptr || api->import_free == nullptr) {
     refuse_frontend(path, "the frontend's function table lacks a required function");
   }
-  if (name != api->name) {
-    refuse_frontend(path, "the frontend calls itself '" + printable_text(api->name) +
-                              "', expected '" + std::string(name) + "'");
+  const std::string_view own(api->name, ::strnlen(api->name, name.size() + 1));
+  if (name != own) {
+    refuse_frontend(path, "the frontend calls itself '" + printable_text(own) + "', expected '" +
+                              std::string(name) + "'");
+  }
+  std::size_t features = 0;
+  while (api->features != nullptr && api->features[features] != nullptr) {
+    if (++features > kMostFeatures) {
+      refuse_frontend(path, "the frontend's list of features has no end within " +
+                                std::to_string(kMostFeatures));
+    }
   }
   return api;
 }
@@ -139,7 +151,21 @@ std::string Frontend::list_ops() const {
   if (text == nullptr) {
     throw Error(ErrorCode::kUnsupported, "frontend '" + name_ + "' does not list its ops");
   }
-  return text;
+  const std::string list(text, ::strnlen(text, kMostListed + 1));
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(ErrorCode::kUnsupported, "frontend '" + name_ + "' lists its ops " + reason);
+  };
+  if (list.size() > kMostListed) refuse("in more than " + std::to_string(kMostListed) + " bytes");
+  std::string shown = list;  // blanks of JSON are no characters that act on a terminal
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  if (printable_text(shown) != shown) refuse("with characters that are not printable UTF-8");
+  try {
+    parse_json(list, path_);
+  } catch (const Error&) {
+    refuse("as what is no JSON text");
+  }
+  return list;
 }
 
 }  // namespace npu

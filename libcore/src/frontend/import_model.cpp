@@ -4,9 +4,11 @@
 // writes it into the document as npu.weights_map. O(size of the files), which are digested.
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <set>
 
 #include "device/library_folders.hpp"
 #include "frontend/weight_map.hpp"
@@ -24,6 +26,8 @@ namespace {
 constexpr std::uint64_t kMostDocumentBytes = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMostErrors = 20;  // that are told one by one
 constexpr std::uint64_t kMostEntries = std::uint64_t{1} << 24;
+constexpr std::uint64_t kMostStride = std::uint64_t{1} << 16;
+constexpr std::size_t kMostText = std::size_t{1} << 16;  // bytes of a name or message
 
 std::string error_text(const npu_frontend_error& error) {
   return printable_text(std::string_view(error.text, ::strnlen(error.text, sizeof error.text)));
@@ -59,6 +63,7 @@ class ImportedFiles {
 
   static std::int32_t open(void* context, const char* name, npu_frontend_file* file,
                            npu_frontend_error* error) {
+    if (context == nullptr || file == nullptr) return 1;
     try {
       return static_cast<ImportedFiles*>(context)->open_one(name, *file, error);
     } catch (const std::exception& fault) {
@@ -91,6 +96,10 @@ class ImportedFiles {
   };
 
   std::int32_t open_one(const char* name, npu_frontend_file& file, npu_frontend_error* error) {
+    if (name == nullptr) {
+      set_error_text(error, "a file without a name");
+      return 1;
+    }
     if (path_.empty()) {
       set_error_text(error, "data in another file needs the model as a file, not as a pipe");
       return 1;
@@ -143,6 +152,7 @@ class Import {
     request.frozen_stride = sizeof(npu_frontend_tensor);
     request.context = &files;
     request.open_file = &ImportedFiles::open;
+    request.takes_data = 1;
     result_.struct_size = sizeof result_;
     error_.struct_size = sizeof error_;
     status_ = frontend.api().import_model(&request, &result_, &error_);
@@ -153,11 +163,14 @@ class Import {
 
   /// Hands over the messages; throws if there is no document and no reason.
   void report(const std::string& file, Diagnostics& diagnostics) const {
-    if (result_.message_count > kMostEntries) lies("too many messages");
+    check_array(result_.messages, result_.message_count, result_.message_stride,
+                offsetof(npu_frontend_message, text) + sizeof(npu_frontend_message::text),
+                "messages");
     std::uint64_t errors = 0;
     for (std::uint64_t i = 0; i < result_.message_count; ++i) {
       const auto message = element_of(result_.messages, result_.message_stride, i);
-      std::string text = message.text == nullptr ? "" : printable_text(message.text);
+      if (message.text == nullptr) lies("a message without a text");
+      std::string text = printable_text({message.text, ::strnlen(message.text, kMostText)});
       if (message.level == NPU_FRONTEND_NOTE) {
         diagnostics.note({.file = file}, std::move(text));
       } else if (message.level == NPU_FRONTEND_WARNING) {
@@ -180,30 +193,69 @@ class Import {
   }
 
   std::string_view document() const {
-    if (result_.document == nullptr || result_.document_size > kMostDocumentBytes) {
-      lies("no document, or one that is too large");
+    if (result_.document == nullptr) lies("no document");
+    if (result_.document_size > kMostDocumentBytes) {
+      lies("a document of " + std::to_string(result_.document_size) + " bytes");
     }
     return {result_.document, result_.document_size};
   }
 
+  /// Whether weights lie in files.
+  bool needs_file() const noexcept { return needs_file_; }
+
   /// `tensors` of npu.weights_map.
-  Json weights(const ImportedFiles& files) const {
-    if (result_.weight_count > kMostEntries) lies("too many weights");
+  Json weights(const ImportedFiles& files) {
+    check_array(result_.weights, result_.weight_count, result_.weight_stride,
+                offsetof(npu_frontend_weight, transposed) + sizeof(npu_frontend_weight::transposed),
+                "weights");
     Json table = Json::array();
+    std::set<std::string> names;
     for (std::uint64_t i = 0; i < result_.weight_count; ++i) {
       const auto weight = element_of(result_.weights, result_.weight_stride, i);
-      if (weight.name == nullptr || weight.file >= files.count()) lies("a weight in no file");
+      const std::string name = checked_name(weight.name);
+      const std::string text = "weight '" + name + "' ";
+      if (!names.insert(name).second) lies(text + "twice");
+      if (weight.data != nullptr) {
+        if (weight.bytes > kMostDocumentBytes || weight.file != 0 || weight.offset != 0 ||
+            weight.encoding != NPU_FRONTEND_PLAIN || weight.transposed != 0) {
+          lies(text + "as data that is too large, or in a file as well");
+        }
+        table.push_back(weight_data_entry(name, weight.data, weight.bytes));
+        continue;
+      }
+      needs_file_ = true;
+      if (weight.file >= files.count()) {
+        lies(text + "in file " + std::to_string(weight.file) + ", and has opened " +
+             std::to_string(files.count() - 1));
+      }
       const std::uint64_t size = files.size(weight.file);
       if (weight.offset > size || weight.bytes > size - weight.offset) {
-        lies("weight '" + printable_text(weight.name) + "' behind the end of its file");
+        lies(text + "behind the end of its file");
       }
-      table.push_back(weight_range_entry(weight.name, {.file = weight.file,
-                                                       .offset = weight.offset,
-                                                       .bytes = weight.bytes,
-                                                       .is_varint = is_varint(weight.encoding),
-                                                       .transposed = weight.transposed != 0}));
+      if (weight.encoding > NPU_FRONTEND_VARINT) {
+        lies(text + "in encoding " + std::to_string(weight.encoding));
+      }
+      table.push_back(weight_range_entry(name, {.file = weight.file,
+                                                .offset = weight.offset,
+                                                .bytes = weight.bytes,
+                                                .is_varint = weight.encoding == NPU_FRONTEND_VARINT,
+                                                .transposed = weight.transposed != 0}));
     }
     return table;
+  }
+
+  /// Refuses a table with a weight that is none in the document.
+  void check_weights(const Json& table, const Graph& graph) const {
+    std::set<std::string> known;
+    if (const Json* weights = find_member(graph.document(), "weights")) {
+      for (const Json& weight : *weights) known.insert(weight.value("name", ""));
+    }
+    for (const Json& entry : table) {
+      const std::string& name = entry["name"].get_ref<const std::string&>();
+      if (known.count(name) == 0) {
+        lies("weight '" + name + "', which is not among the weights of its document");
+      }
+    }
   }
 
  private:
@@ -212,9 +264,23 @@ class Import {
     throw Error(ErrorCode::kUsage, std::string(option) + ": frontend '" + frontend_.name() +
                                        "' has no feature '" + feature + "'");
   }
-  bool is_varint(std::uint32_t encoding) const {
-    if (encoding > NPU_FRONTEND_VARINT) lies("a weight in an unknown encoding");
-    return encoding == NPU_FRONTEND_VARINT;
+  // Whether an array is there, and its elements have what the first version of them has.
+  void check_array(const void* first, std::uint64_t count, std::uint64_t stride,
+                   std::uint64_t least, const std::string& what) const {
+    if (count == 0) return;
+    if (first == nullptr) lies(std::to_string(count) + " " + what + ", and no array of them");
+    if (count > kMostEntries) lies(std::to_string(count) + " " + what);
+    if (stride < least || stride > kMostStride) {
+      lies(what + " of " + std::to_string(stride) + " bytes each");
+    }
+  }
+  std::string checked_name(const char* text) const {
+    if (text == nullptr) lies("a weight without a name");
+    const std::string name(text, ::strnlen(text, kMostText));
+    if (name.empty() || name.size() == kMostText || printable_text(name) != name) {
+      lies("weight '" + short_text(name) + "', whose name is empty, too long or not printable");
+    }
+    return name;
   }
   [[noreturn]] void lies(const std::string& text) const {
     throw Error(ErrorCode::kUnsupported, "frontend '" + frontend_.name() + "' returned " + text);
@@ -226,6 +292,7 @@ class Import {
   npu_frontend_result result_{};
   npu_frontend_error error_{};
   std::int32_t status_ = 1;
+  bool needs_file_ = false;
 };
 
 }  // namespace
@@ -267,17 +334,18 @@ std::optional<Graph> import_model(const std::string& path, std::string_view byte
     const LogTimer timer(LogModule::kRead);
     const std::string file = path.empty() ? "<stdin>" : path;
     ImportedFiles files(path, bytes);
-    const Import import(*frontend, path, bytes, options, files);
+    Import import(*frontend, path, bytes, options, files);
     import.report(file, diagnostics);
     if (diagnostics.has_errors()) return Graph();
     Json tensors = import.weights(files);
-    if (!tensors.empty() && path.empty()) {
+    if (import.needs_file() && path.empty()) {
       throw Error(ErrorCode::kIo,
                   "the weights of a model from a pipe cannot be read again: give the model as a "
                   "file, as in 'npu-tag model.onnx'",
                   {.file = file});
     }
     Graph graph = read_graph(import.document(), file, diagnostics);
+    if (!diagnostics.has_errors()) import.check_weights(tensors, graph);
     if (!tensors.empty()) {
       graph.set_npu_member("weights_map",
                            Json{{"files", files.table()}, {"tensors", std::move(tensors)}});

@@ -10,6 +10,7 @@
 
 #include "npu/frontend/frontend.hpp"
 #include "npu/support/checked.hpp"
+#include "npu/support/text.hpp"
 #include "npu/tensor/safetensors.hpp"
 #include "support/digest.hpp"
 
@@ -51,6 +52,9 @@ const Json& list_member(const Json& map, const char* key, const std::string& fil
 
 WeightRange read_range(const Json& json, std::size_t files, const std::string& file,
                        const std::string& place) {
+  if (const Json* data = find_member(json, "data"); data != nullptr && data->is_binary()) {
+    return {.bytes = data->get_binary().size(), .data = &data->get_binary()};
+  }
   WeightRange range{.file = size_member(json, "file", file, place, true),
                     .offset = size_member(json, "offset", file, place),
                     .bytes = size_member(json, "bytes", file, place)};
@@ -123,6 +127,11 @@ Json weight_range_entry(const std::string& name, const WeightRange& range) {
   return entry;
 }
 
+Json weight_data_entry(const std::string& name, const void* data, std::size_t bytes) {
+  const auto* first = static_cast<const std::uint8_t*>(data);
+  return Json{{"name", name}, {"data", Json::binary({first, first + bytes})}};
+}
+
 std::optional<WeightMap> WeightMap::of(const Graph& graph) {
   const Json* json = graph.npu_member("weights_map");
   if (json == nullptr) return std::nullopt;
@@ -175,6 +184,17 @@ std::optional<Tensor> WeightMap::find(const TensorInfo& tensor) {
   if (found == ranges_.end()) found = ranges_.find(tensor.name);
   if (found == ranges_.end()) return std::nullopt;
   const WeightRange& range = found->second;
+  if (range.data != nullptr) {
+    Tensor copy(tensor.dtype, tensor.shape);
+    if (range.bytes != static_cast<std::uint64_t>(tensor.bytes())) {
+      throw Error(ErrorCode::kUnsupported,
+                  "weight '" + found->first + "' has " + std::to_string(range.bytes) +
+                      " bytes, its shape needs " + std::to_string(tensor.bytes()),
+                  {.file = file_});
+    }
+    if (range.bytes > 0) std::memcpy(copy.mutable_data(), range.data->data(), range.data->size());
+    return copy;
+  }
   const MappedFile& file = open(range.file);
   const auto fail = [&](const std::string& text) {
     throw Error(ErrorCode::kParse, "weight '" + found->first + "' " + text, {.file = file.path()});
@@ -240,6 +260,19 @@ void write_imported_weights(Graph& graph, const std::string& path) {
 
 void rebase_weight_map(Graph& graph, const std::string& output) {
   const Json* json = graph.npu_member("weights_map");
+  const Json* tensors = json == nullptr ? nullptr : find_member(*json, "tensors");
+  std::uint64_t computed = 0;
+  for (std::size_t i = 0; tensors != nullptr && i < tensors->size(); ++i) {
+    const Json* data = find_member((*tensors)[i], "data");
+    if (data != nullptr && data->is_binary()) computed += data->get_binary().size();
+  }
+  if (computed > 0) {
+    throw Error(ErrorCode::kUnsupported,
+                "constants of " + bytes_text(static_cast<double>(computed)) +
+                    " are in no file, and more than a document holds: let npu-tag write them with "
+                    "--weights-out FILE, or give npu-run or npu-compile the model itself",
+                {.file = graph.file});
+  }
   const Json* files = json == nullptr ? nullptr : find_member(*json, "files");
   if (files == nullptr || !files->is_array() || files->empty()) return;
   const Json* path = find_member(files->front(), "path");

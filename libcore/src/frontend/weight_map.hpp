@@ -17,13 +17,15 @@
 
 namespace npu {
 
-/// Where the data of a weight lies.
+/// Where the data of a weight lies: in a range of a file or, where a frontend has computed it, in
+/// the graph.
 struct WeightRange {
   std::uint64_t file = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   bool is_varint = false;   ///< one LEB128 number for each element
   bool transposed = false;  ///< the range holds the transpose of the document's matrix
+  const Json::binary_t* data = nullptr;
 };
 
 /// An element of `files` of npu.weights_map: {key: name, "bytes": ..., "xxh3": ...}.
@@ -31,13 +33,15 @@ Json weight_file_entry(const char* key, const std::string& name, const void* dat
                        std::size_t size);
 /// An element of `tensors`.
 Json weight_range_entry(const std::string& name, const WeightRange& range);
+/// An element of `tensors` with the data itself, which no text holds: rebase_weight_map refuses it.
+Json weight_data_entry(const std::string& name, const void* data, std::size_t bytes);
 
 /// `npu.weights_map` of a document, which comes from outside: every field is checked, and files
 /// beside the first are opened below its folder only.
 class WeightMap {
  public:
-  /// Nothing if the document has no map. `folder` is that of the document. Throws Error
-  /// kInvalidGraph for a malformed map.
+  /// Nothing if the document has no map. The graph outlives the map. Throws Error kInvalidGraph for
+  /// a malformed one.
   static std::optional<WeightMap> of(const Graph& graph);
 
   /// The tensor's data, shared with the mapped file where it lies there as it is; nothing if the
@@ -61,7 +65,7 @@ class WeightMap {
 };
 
 /// Rewrites a relative path of the first file so that a reader of the document at `output` (empty:
-/// stdout) can resolve it.
+/// stdout) can resolve it. Throws Error kUnsupported if the map holds data.
 void rebase_weight_map(Graph& graph, const std::string& output);
 
 }  // namespace npu

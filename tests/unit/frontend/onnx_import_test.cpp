@@ -326,7 +326,7 @@ TEST_CASE("onnx: indices that are not constant stay as they are for ops that cou
             .message(1, onnx_node(kind, {"x", "at"}, {"y"}, "g").message(5, onnx_int("axis", axis)))
             .message(11, onnx_value("x", {3, 4, 5}))
             .message(11, onnx_value("at", {2, 2, 2}, 7))
-            .message(12, onnx_value("y", {}));
+            .message(12, onnx_result("y"));
     const Imported model = import_bytes(onnx_model(graph).text());
     CHECK(model.errors.empty());
     return model;
@@ -366,7 +366,7 @@ TEST_CASE("onnx: the end of an axis in front of its beginning is a roll", "[fron
     };
     add_roll("x", "m", 1, 2, 2);
     add_roll("m", "y", 2, -4, middle);
-    graph.message(11, onnx_value("x", {2, 6, 7})).message(12, onnx_value("y", {}));
+    graph.message(11, onnx_value("x", {2, 6, 7})).message(12, onnx_result("y"));
     return import_bytes(onnx_model(graph, 9).text());
   };
   const Imported rolled = imported(3);
@@ -374,4 +374,58 @@ TEST_CASE("onnx: the end of an axis in front of its beginning is a roll", "[fron
   CHECK(rolled.graph.nodes()[0].attrs()["shifts"] == Json({4, 4}));
   CHECK(rolled.graph.nodes()[0].attrs()["dims"] == Json({1, 2}));
   CHECK(imported(4).ops().size() == 4);
+}
+
+TEST_CASE("onnx: constants that are too many for a document are nodes or data", "[frontend]") {
+  // 17 constants of 2^16 elements each are more than 2^20.
+  const auto graph_of = [](const std::string& maker) {
+    Proto graph;
+    std::string last = "x";
+    for (int i = 0; i < 17; ++i) {
+      const std::string number = std::to_string(i);
+      if (maker == "Range") {
+        graph.message(5, onnx_integers("f" + number, {}, {i}))
+            .message(5, onnx_integers("l" + number, {}, {i + 65536}))
+            .message(1, onnx_node("Range", {"f" + number, "l" + number, "one"}, {"c" + number}));
+      } else {
+        const Proto fill = Proto().bytes(1, "value").message(5, onnx_integers("", {1}, {i}));
+        graph.message(1, onnx_node("ConstantOfShape", {"n"}, {"c" + number})
+                             .message(5, Proto(fill).number(20, 4)));
+      }
+      graph.message(1, onnx_node("Add", {last, "c" + number}, {"a" + number}));
+      last = "a" + number;
+    }
+    return graph.message(5, onnx_integers("one", {}, {1}))
+        .message(5, onnx_integers("n", {1}, {65536}))
+        .message(11, onnx_value("x", {65536}, 7))
+        .message(12, onnx_value(last, {65536}, 7));
+  };
+  const Imported fills = import_bytes(onnx_model(graph_of("ConstantOfShape")).text());
+  CHECK(fills.errors.empty());
+  const auto ops = fills.ops();
+  CHECK(std::count(ops.begin(), ops.end(), "aten.full.default") == 17);
+  CHECK(fills.graph.npu_member("weights_map") == nullptr);
+
+  const TemporaryFolder folder;
+  Imported ranges = import_bytes(onnx_model(graph_of("Range")).text());
+  CHECK(ranges.errors.empty());
+  CHECK(ranges.ops().size() == 17);
+  Diagnostics diagnostics;
+  const auto check = [&](const Graph& graph, const WeightSource& source) {
+    const auto weights = load_weights(graph, source, diagnostics);
+    CHECK_FALSE(diagnostics.has_errors());
+    const Tensor& c3 = weights[static_cast<std::size_t>(graph.find_tensor("c3").value)];
+    REQUIRE(c3.element_count() == 65536);
+    CHECK(c3.as<std::int64_t>()[0] == 3);
+    CHECK(c3.as<std::int64_t>()[65535] == 65538);
+  };
+  check(ranges.graph, {});
+  CHECK_THROWS_WITH(rebase_weights_file(ranges.graph, ""),
+                    Catch::Contains("constants of 8.91 MB are in no file, and more than a document "
+                                    "holds: let npu-tag write them with --weights-out FILE"));
+  write_imported_weights(ranges.graph, folder / "w.safetensors");
+  rebase_weights_file(ranges.graph, "");
+  WeightSource source;
+  source.file = folder / "w.safetensors";
+  check(ranges.graph, source);
 }
