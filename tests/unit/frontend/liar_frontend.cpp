@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr const char* kDocument =
+constexpr const char* kLyingDocument =
     R"({"graph_inputs": [{"name": "x", "shape": [4], "dtype": "float32"}],
         "graph_outputs": [{"name": "y"}],
         "weights": [{"name": "w", "shape": [4], "dtype": "float32"}],
@@ -17,17 +17,17 @@ constexpr const char* kDocument =
                    "inputs": [{"name": "x"}, {"name": "w", "shape": [4], "dtype": "float32"}],
                    "outputs": [{"name": "y", "shape": [4], "dtype": "float32"}], "attrs": {}}]})";
 
-struct Model {
+struct LyingModel {
   std::string text;
   npu_frontend_weight weights[2]{};
   npu_frontend_message message{};
 };
 
-std::int32_t recognises(const void* head, std::uint64_t size) {
+std::int32_t recognises_liar(const void* head, std::uint64_t size) {
   return std::string(static_cast<const char*>(head), size).rfind("liar\n", 0) == 0 ? 1 : 0;
 }
 
-void lie(const std::string& rule, Model& model, npu_frontend_result& result) {
+void lie(const std::string& rule, LyingModel& model, npu_frontend_result& result) {
   npu_frontend_weight& weight = model.weights[0];
   if (rule == "weights-null") result.weights = nullptr;
   if (rule == "weights-count") result.weight_count = std::uint64_t{1} << 40;
@@ -43,7 +43,7 @@ void lie(const std::string& rule, Model& model, npu_frontend_result& result) {
   if (rule == "weight-bytes") weight.bytes = UINT64_MAX;
   if (rule == "weight-encoding") weight.encoding = 9;
   if (rule == "weight-data") {
-    weight.data = kDocument;
+    weight.data = kLyingDocument;
     weight.bytes = UINT64_MAX;
   }
   if (rule == "weight-twice") {
@@ -65,14 +65,14 @@ void lie(const std::string& rule, Model& model, npu_frontend_result& result) {
   }
 }
 
-std::int32_t import_model(const npu_frontend_request* request, npu_frontend_result* result,
-                          npu_frontend_error* error) {
-  auto* model = new Model;
+std::int32_t import_lies(const npu_frontend_request* request, npu_frontend_result* result,
+                         npu_frontend_error* error) {
+  auto* model = new LyingModel;
   result->owner = model;
   const std::string text(static_cast<const char*>(request->data), request->size);
   const std::string rule = text.substr(5, text.find('\n', 5) - 5);
-  result->document = kDocument;
-  result->document_size = std::strlen(kDocument);
+  result->document = kLyingDocument;
+  result->document_size = std::strlen(kLyingDocument);
   model->weights[0] = {sizeof(npu_frontend_weight), "w", 0, 0, 16, NPU_FRONTEND_PLAIN, 0, nullptr};
   result->weights = model->weights;
   result->weight_count = 1;
@@ -89,9 +89,9 @@ std::int32_t import_model(const npu_frontend_request* request, npu_frontend_resu
   return 0;
 }
 
-void import_free(npu_frontend_result* result) { delete static_cast<Model*>(result->owner); }
+void free_lies(npu_frontend_result* result) { delete static_cast<LyingModel*>(result->owner); }
 
-const char* list_ops() {
+const char* list_lies() {
   const char* rule = std::getenv("LIAR_OPS");
   if (rule == nullptr) return "{\"ops\": []}\n";
   if (std::strcmp(rule, "null") == 0) return nullptr;
@@ -102,22 +102,22 @@ const char* list_ops() {
   return kLong.c_str();
 }
 
-const char* const kFeatures[] = {"ops", nullptr};
+const char* const kLyingFeatures[] = {"ops", nullptr};
 
-const npu_frontend kTable = {sizeof(npu_frontend),
-                             NPU_FRONTEND_ABI_VERSION,
-                             0,
-                             "liar",
-                             "1",
-                             kFeatures,
-                             &recognises,
-                             &import_model,
-                             &import_free,
-                             &list_ops};
+const npu_frontend kLyingTable = {sizeof(npu_frontend),
+                                  NPU_FRONTEND_ABI_VERSION,
+                                  0,
+                                  "liar",
+                                  "1",
+                                  kLyingFeatures,
+                                  &recognises_liar,
+                                  &import_lies,
+                                  &free_lies,
+                                  &list_lies};
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const npu_frontend* npu_frontend_entry(
     std::uint32_t abi_version) {
-  return abi_version >= 1 ? &kTable : nullptr;
+  return abi_version >= 1 ? &kLyingTable : nullptr;
 }

@@ -54,7 +54,7 @@ TEST_CASE("onnx: a convolution between its conversions stays one", "[frontend]")
                                           .message(5, onnx_int("axis", -4)))
                           .message(1, onnx_node("Conv", {"d", "v"}, {"c"}))
                           .message(1, onnx_node("QuantizeLinear", {"c", "ys", "yz"}, {"y"}))
-                          .message(12, onnx_value("y", {1, 4, 3, 3}));
+                          .message(12, onnx_value("y", {1, 4, 3, 3}, kInt8));
   const Imported model = import_bytes(onnx_model(graph).text());
   CHECK(model.errors.empty());
   REQUIRE(model.ops() == std::vector<std::string>{kQuantize, kPerTensor, kPerChannel,
@@ -85,7 +85,7 @@ TEST_CASE("onnx: QLinearConv is the same pattern, in float64", "[frontend]") {
           .message(1, onnx_node("QuantizeLinear", {"x", "xs", "xz"}, {"q"}))
           .message(1,
                    onnx_node("QLinearConv", {"q", "xs", "xz", "w", "ws", "wz", "ys", "yz"}, {"y"}))
-          .message(12, onnx_value("y", {1, 4, 3, 3}));
+          .message(12, onnx_value("y", {1, 4, 3, 3}, kInt8));
   const Imported model = import_bytes(onnx_model(graph).text());
   CHECK(model.errors.empty());
   REQUIRE(model.ops() == std::vector<std::string>{kQuantize, kPerTensor, kPerChannel,
@@ -145,7 +145,7 @@ TEST_CASE("onnx: blocks of an axis are channels of a matrix", "[frontend]") {
                                           .message(5, onnx_int("block_size", 2)))
                           .message(5, onnx_tensor("s", {2, 3}, {1, 2, 3, 4, 5, 6}))
                           .message(11, onnx_value("x", {2, 5}))
-                          .message(12, onnx_value("y", {2, 5}));
+                          .message(12, onnx_value("y", {2, 5}, kUInt8));
   const Imported model = import_bytes(onnx_model(graph, 21).text());
   CHECK(model.errors.empty());
   const auto ops = model.ops();

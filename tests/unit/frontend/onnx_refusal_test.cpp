@@ -78,7 +78,7 @@ std::string with_surplus(const std::string& model, const Proto& surplus, bool pa
         continue;
       }
       std::string node(part.bytes());
-      std::string operand;
+      std::string operand = "none";
       std::size_t operands = 0;
       for (WireReader own(node); own.next();) {
         if (own.field() != 1) continue;
