@@ -95,14 +95,11 @@ class OnnxExporter {
     if (name.empty()) {
       name = state_.onnx.constant(tensor.name + "_constant", state_.constants[index_of(id)]);
     }
-    std::string output = tensor.name;
-    if (name != output || is_output_.contains(output) || !tensor.producer.valid()) {
-      const bool is_taken = is_output_.contains(output) || name == output;
-      if (is_taken) output = state_.onnx.fresh(output);
-      state_.onnx.add({"Identity", {name}, {output}, {}});
+    // An input may be an output, and an output stand there twice.
+    if (is_output_.insert(tensor.name).second && name != tensor.name) {
+      state_.onnx.add({"Identity", {name}, {tensor.name}, {}});
     }
-    is_output_.insert(output);
-    state_.onnx.add_output(output, tensor.dtype, tensor.shape);
+    state_.onnx.add_output(tensor.name, tensor.dtype, tensor.shape);
   }
 
   ExportState state_;

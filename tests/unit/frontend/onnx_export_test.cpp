@@ -47,7 +47,8 @@ Graph three_weights() {
       .build();
 }
 
-void write(const std::string& path, std::uint64_t most_bytes, std::uint64_t seed = 5) {
+void write(const std::string& path, std::uint64_t most_bytes, std::uint64_t seed = 5,
+           const Graph& graph = three_weights()) {
   ExportOnnxOptions options;
   options.output = path;
   options.producer = "test";
@@ -55,7 +56,7 @@ void write(const std::string& path, std::uint64_t most_bytes, std::uint64_t seed
   options.weights.random_seed = seed;
   options.most_bytes = most_bytes;
   Diagnostics diagnostics;
-  export_onnx(three_weights(), options, diagnostics);
+  export_onnx(graph, options, diagnostics);
   REQUIRE_FALSE(diagnostics.has_errors());
 }
 
@@ -119,4 +120,23 @@ TEST_CASE("export onnx: a model that is too large without weights is refused",
                         Catch::Contains(" bytes without its weights, and a file of ONNX holds"));
   CHECK_FALSE(std::filesystem::exists(folder.file("none.onnx")));
   CHECK_FALSE(std::filesystem::exists(folder.file("none.onnx.data")));
+}
+
+TEST_CASE("export: an output that is an input, or stands there twice, keeps its name",
+          "[frontend]") {
+  const Folder folder;
+  const Graph graph = GraphBuilder("outputs")
+                          .input("x", {2, 3})
+                          .node("y", "aten.relu.default", {"x"}, Shape{2, 3})
+                          .output("x")
+                          .output("y")
+                          .output("y")
+                          .build();
+  write(folder.file("m.onnx"), std::uint64_t{1} << 20, 5, graph);
+  const Imported read = import_bytes(read_file(folder.file("m.onnx")), {}, folder.file("m.onnx"));
+  CHECK(read.errors.empty());
+  std::vector<std::string> names;
+  for (const TensorId id : read.graph.graph_outputs()) names.push_back(read.graph.tensor(id).name);
+  CHECK(names == std::vector<std::string>{"x", "y", "y"});
+  CHECK(read.ops() == std::vector<std::string>{"aten.relu.default"});
 }
