@@ -29,22 +29,18 @@ constexpr auto kFormulas = std::to_array<UnaryFormula>({
     {"expm1", "expm1({x})"},
     {"floor", "floor({x})"},
     {"hardsigmoid", "(({T})clamp({x} + 3, ({T})0, ({T})6) / 6)"},
-    {"hardswish", "({x} * clamp({x} + 3, ({T})0, ({T})6) / 6)"},
+    {"hardswish", "({x} * (clamp({x} + 3, ({T})0, ({T})6) / 6))"},
     {"log", "log({x})"},
     {"log10", "log10({x})"},
     {"log1p", "log1p({x})"},
     {"log2", "log2({x})"},
-    {"log_sigmoid", "(fmin({x}, ({T})0) - log1p(exp(-fabs({x}))))"},
-    {"mish", "({x} * tanh({x} > 20 ? {x} : log1p(exp({x}))))"},
     {"neg", "(-{x})"},
     {"reciprocal", "(1 / {x})"},
     {"relu", "({x} < 0 ? ({T})0 : {x})"},
     {"relu6", "({x} < 0 ? ({T})0 : {x} > 6 ? ({T})6 : {x})"},
     {"round", "rint({x})"},
-    {"rsqrt", "(1 / sqrt({x}))"},
-    {"sigmoid", "(1 / (1 + exp(-{x})))"},
+    {"rsqrt", "rsqrt({x})"},
     {"sign", "(({x} > 0) - ({x} < 0))"},
-    {"silu", "({x} / (1 + exp(-{x})))"},
     {"sin", "sin({x})"},
     {"sinh", "sinh({x})"},
     {"sqrt", "sqrt({x})"},
@@ -99,13 +95,95 @@ std::string nan_to_num(const BoundNode& node, const std::string& x, DType dtype)
          stated("neginf", -largest(dtype)) + " : " + x + ")";
 }
 
+/// x P(X < x) for a normal variable X, with all places where it is small. What the argument of erfc
+/// is rounded by counts many times over there, so that it is taken from the result again.
+std::string gelu(Emitter& emitter, const std::string& x, DType dtype) {
+  const auto number = [&](double value) { return literal(value, dtype); };
+  constexpr double kRoot = 0.70710678118654752;
+  const bool is_double = dtype == DType::kFloat64;
+  const double first = is_double ? kRoot : double{0.70710678F};
+  const std::string z = emitter.define(dtype, x + " * " + number(-first));
+  if (is_double) return "(" + number(0.5) + " * " + x + " * erfc(" + z + "))";
+  const std::string lost = emitter.define(dtype, "fma(" + x + ", " + number(-first) + ", -" + z +
+                                                     ") - " + x + " * " + number(kRoot - first));
+  return "(" + x + " > 6 ? " + x + " : " + number(0.5) + " * " + x + " * (erfc(" + z + ") - " +
+         lost + " * " + number(1.1283791670955126) + " * exp(-" + z + " * " + z + ")))";
+}
+
+/// x / (1 + exp(-sqrt(8 / pi) (x + 0.044715 x^3))), where the exponent is t + lost: two numbers,
+/// for the same reason. Products are never added to without fma: a compiler may or may not fuse
+/// them.
+std::string gelu_tanh(Emitter& emitter, const std::string& x, DType dtype) {
+  const auto define = [&](const std::string& text) { return emitter.define(dtype, text); };
+  const auto fma = [](const std::string& a, const std::string& b, const std::string& c) {
+    return "fma(" + a + ", " + b + ", " + c + ")";
+  };
+  constexpr double kLinear = 1.5957691216057307;
+  constexpr double kCubic = 0.071354816272600249;
+  const bool is_double = dtype == DType::kFloat64;
+  const auto first = [&](double value) {
+    return is_double ? value : static_cast<double>(static_cast<float>(value));
+  };
+  const std::string linear = literal(first(kLinear), dtype);
+  const std::string cubic = literal(first(kCubic), dtype);
+  const std::string square = define(x + " * " + x);
+  const std::string sum = define(fma(cubic, square, linear));
+  const std::string part = define(sum + " - " + linear);
+  std::string rest = define(fma(cubic, square, "-" + part));
+  rest = define(rest + " + (" + linear + " - (" + sum + " - " + part + "))");
+  rest = define(fma(cubic, fma(x, x, "-" + square), rest));
+  rest = define(fma(literal(kCubic - first(kCubic), dtype), square, rest));
+  rest = define(rest + " + " + literal(kLinear - first(kLinear), dtype));
+  const std::string t = define(x + " * " + sum);
+  const std::string lost = define(fma(x, rest, fma(x, sum, "-" + t)));
+  const std::string e = define("exp(-fabs(" + t + "))");
+  const std::string gate = define(fma(e, "(" + x + " < 0 ? " + lost + " : -" + lost + ")", e));
+  // Beyond the bound the exponent overflows, and nothing is left of the result or of the quotient.
+  return "(fabs(" + x + ") > 12 ? (" + x + " < 0 ? " + x + " * 0 : " + x + ") : (" + x + " < 0 ? " +
+         x + " * " + gate + " : " + x + ") / (1 + " + gate + "))";
+}
+
+/// Functions of exp(-|x|), which neither overflows nor leaves digits behind; empty for others.
+std::string of_exponential(Emitter& emitter, const BoundNode& node, std::string_view name,
+                           const std::string& x, DType dtype) {
+  const std::string zero = literal(0.0, dtype);
+  const std::string one = literal(1.0, dtype);
+  const auto exponential = [&](const std::string& of) {
+    return emitter.define(dtype, "exp(-fabs(" + of + "))");
+  };
+  if (name == "sigmoid") {
+    const std::string e = exponential(x);
+    return "((" + x + " < 0 ? " + e + " : " + one + ") / (1 + " + e + "))";
+  }
+  if (name == "silu") {
+    const std::string e = exponential(x);
+    return "((" + x + " < 0 ? " + x + " * " + e + " : " + x + ") / (1 + " + e + "))";
+  }
+  if (name == "log_sigmoid") {
+    return "(fmin(" + x + ", " + zero + ") - log1p(" + exponential(x) + "))";
+  }
+  if (name == "softplus") {
+    const std::string beta = literal(node.number("beta"), dtype);
+    const std::string scaled = emitter.define(dtype, x + " * " + beta);
+    return "(" + scaled + " > " + literal(node.number("threshold"), dtype) + " ? " + x +
+           " : (fmax(" + scaled + ", " + zero + ") + log1p(" + exponential(scaled) + ")) / " +
+           beta + ")";
+  }
+  if (name == "mish") {
+    const std::string e =
+        emitter.define(dtype, "exp(fmin(" + x + ", " + literal(30.0, dtype) + "))");
+    const std::string w = emitter.define(dtype, e + " * (" + e + " + 2)");
+    return "(" + x + " > 30 ? " + x + " : " + x + " * " + w + " / (" + w + " + 2))";
+  }
+  return {};
+}
+
 /// Functions with arguments of their own; empty for others.
-std::string with_arguments(const BoundNode& node, std::string_view name, const std::string& x,
-                           DType dtype) {
+std::string with_arguments(Emitter& emitter, const BoundNode& node, std::string_view name,
+                           const std::string& x, DType dtype) {
   const auto number = [&](std::string_view argument) {
     return literal(node.number(argument), dtype);
   };
-  const std::string zero = literal(0.0, dtype);
   if (name == "nan_to_num") return nan_to_num(node, x, dtype);
   if (name == "leaky_relu") {
     return "(" + x + " < 0 ? " + x + " * " + number("negative_slope") + " : " + x + ")";
@@ -122,20 +200,11 @@ std::string with_arguments(const BoundNode& node, std::string_view name, const s
     return "(" + x + " > 0 ? " + x + " * " + literal(scale, dtype) + " : expm1(" + x + " * " +
            literal(input_scale, dtype) + ") * " + literal(alpha * scale, dtype) + ")";
   }
-  if (name == "softplus") {
-    return "(" + x + " * " + number("beta") + " > " + number("threshold") + " ? " + x +
-           " : log1p(exp(" + x + " * " + number("beta") + ")) / " + number("beta") + ")";
-  }
-  if (name == "gelu" && node.string("approximate") == "tanh") {
-    return "(" + literal(0.5, dtype) + " * " + x + " * (1 + tanh(" +
-           literal(0.7978845608028654, dtype) + " * (" + x + " + " + literal(0.044715, dtype) +
-           " * " + x + " * " + x + " * " + x + "))))";
-  }
   if (name == "gelu") {
-    return "(" + literal(0.5, dtype) + " * " + x + " * (1 + erf(" + x + " * " +
-           literal(0.7071067811865476, dtype) + ")))";
+    return node.string("approximate") == "tanh" ? gelu_tanh(emitter, x, dtype)
+                                                : gelu(emitter, x, dtype);
   }
-  return {};
+  return of_exponential(emitter, node, name, x, dtype);
 }
 
 }  // namespace
@@ -171,7 +240,7 @@ std::string unary_element(Emitter& emitter, const BoundNode& node, int, const In
   for (const UnaryFormula& each : kFormulas) {
     if (each.name == name) return filled_in(each.text, once, value_type(dtype));
   }
-  std::string text = with_arguments(node, name, once, dtype);
+  std::string text = with_arguments(emitter, node, name, once, dtype);
   if (text.empty()) emitter.refuse(node.node(), "it is not supported");
   return text;
 }
