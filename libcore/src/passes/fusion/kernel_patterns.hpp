@@ -51,6 +51,10 @@ struct ConvolutionFacts {
 /// Nothing for other nodes, and for those that npu-align keeps row-major.
 std::optional<ConvolutionFacts> convolution_facts(const FusionBuilder& builder, std::int32_t n);
 
+/// By tensor: whether integers, truth or an order follow from it through element-wise ops and
+/// views.
+std::vector<bool> deciding_tensors(const Graph& graph);
+
 bool is_weight(const FusionBuilder& builder, TensorId id);
 /// Multiplication or division by a number.
 bool is_factor(const FusionBuilder& builder, std::int32_t n);

@@ -45,6 +45,13 @@ bool is_post_function(Role role) {
   return role == Role::kUnary || role == Role::kSquare || role == Role::kSqrt;
 }
 
+/// True for those that are to the last places, wherever they are computed; as post-ops the others
+/// are as near as npu-onednn(7) says, which is too far where integers follow.
+bool is_exact_function(Role role) {
+  return (role >= Role::kRelu && role <= Role::kClip) || role == Role::kHardSwish ||
+         role == Role::kUnary || role == Role::kSquare || role == Role::kSqrt;
+}
+
 bool is_arithmetic(Role role) { return role >= Role::kAdd && role <= Role::kDiv; }
 
 /// An anchor and the nodes after it.
@@ -56,8 +63,9 @@ struct Unit {
 
 class PostOpWalk {
  public:
-  PostOpWalk(FusionBuilder& builder, const Readers& readers, std::int32_t anchor, Anchor kind)
-      : builder_(builder), readers_(readers), kind_(kind), nodes_{anchor} {
+  PostOpWalk(FusionBuilder& builder, const Readers& readers, const std::vector<bool>& deciding,
+             std::int32_t anchor, Anchor kind)
+      : builder_(builder), readers_(readers), deciding_(deciding), kind_(kind), nodes_{anchor} {
     value_ = builder.node(anchor).outputs.front();
     columns_ = value().shape.empty() ? 1 : value().shape.back();
   }
@@ -95,9 +103,10 @@ class PostOpWalk {
     const auto bound = BoundNode::try_bind(builder_.graph(), node, op->schema, error);
     if (!bound) return false;
     if (builder_.facts(n).role == Role::kBatchNorm) return position == 0 && joins_norm(*bound);
-    // A separate pass over the result takes less time than the primitive's post-op.
-    if (op->role == Role::kGelu && is_single(value().dtype) &&
-        find_member(node.attrs(), "approximate") == nullptr) {
+    // A separate pass over the result takes less time than the primitive's post-op, and is exact.
+    if (op->role == Role::kGelu) return false;
+    if (is_post_function(op->role) && !is_exact_function(op->role) &&
+        deciding_[index_of(node.outputs.front())]) {
       return false;
     }
     const bool joins_one =
@@ -145,6 +154,7 @@ class PostOpWalk {
 
   FusionBuilder& builder_;
   const Readers& readers_;
+  const std::vector<bool>& deciding_;
   Anchor kind_;
   std::vector<std::int32_t> nodes_;
   TensorId value_;
@@ -156,7 +166,10 @@ class PostOpWalk {
 class UnitMerger {
  public:
   UnitMerger(FusionBuilder& builder, const Readers& readers)
-      : builder_(builder), readers_(readers), unit_of_(static_cast<std::size_t>(builder.size())) {}
+      : builder_(builder),
+        readers_(readers),
+        deciding_(deciding_tensors(builder.graph())),
+        unit_of_(static_cast<std::size_t>(builder.size())) {}
 
   void run() {
     // A batch norm is an anchor only if no convolution absorbs it.
@@ -178,7 +191,7 @@ class UnitMerger {
   void add_unit(std::int32_t n, Anchor kind) {
     Unit unit{n, {n}, kind};
     if (builder_.enabled(pattern_of(kind), n)) {
-      unit.nodes = PostOpWalk(builder_, readers_, n, kind).run();
+      unit.nodes = PostOpWalk(builder_, readers_, deciding_, n, kind).run();
     }
     if (unit.nodes.size() > 1) {
       builder_.add_group(unit.nodes, number_of(pattern_of(kind)), unit.nodes.back());
@@ -293,6 +306,7 @@ class UnitMerger {
 
   FusionBuilder& builder_;
   const Readers& readers_;
+  std::vector<bool> deciding_;
   std::vector<Unit> units_;
   std::vector<std::int32_t> unit_of_;  ///< by anchor: index + 1; 0 for none
 };

@@ -77,6 +77,52 @@ TEST_CASE("kernels: what a primitive does before it stores") {
         Lines{last == "tanh" ? "conv-post-ops: c n r s y" : "conv-post-ops: c n r s"});
 }
 
+TEST_CASE("kernels: a function whose result decides integers is computed alone") {
+  // Read as it is, cut to integers, compared, rounded, ranked, or that behind ops that move
+  // elements.
+  const std::string reader =
+      GENERATE("none", "to", "gt", "floor", "argmax", "mul, view, floor", "sum, floor");
+  const std::string function = GENERATE("silu", "tanh", "relu", "hardswish");
+  KernelNet net;
+  net.input("x", kPicture);
+  net.conv("c", "x", {16, 16, 3, 3}, kPicture, padding(1));
+  net.node("f", "aten." + function + ".default", {"c"}, kPicture);
+  std::string last = "f";
+  if (reader.starts_with("mul")) {
+    net.node("m", "aten.mul.Scalar", {"f"}, kPicture, Json{{"other", 3.0}});
+    net.node("v", "aten.view.default", {"m"}, Shape{1024}, Json{{"size", {1024}}});
+    net.node("y", "aten.floor.default", {"v"}, Shape{1024});
+    last = "y";
+  } else if (reader.starts_with("sum")) {
+    net.node("s", "aten.sum.default", {"f"}, Shape{})
+        .node("y", "aten.floor.default", {"s"}, Shape{});
+    last = "y";
+  } else if (reader == "to") {
+    net.node("y", "aten.to.dtype", {"f"}, kPicture, Json{{"dtype", "int64"}}, "int64");
+    last = "y";
+  } else if (reader == "gt") {
+    net.node("y", "aten.gt.Scalar", {"f"}, kPicture, Json{{"other", 0.5}}, "bool");
+    last = "y";
+  } else if (reader == "argmax") {
+    net.node("y", "aten.argmax.default", {"f"}, Shape{}, Json::object(), "int64");
+    last = "y";
+  } else if (reader == "floor") {
+    net.node("y", "aten.floor.default", {"f"}, kPicture);
+    last = "y";
+  }
+  net.output(last);
+  const bool is_exact = function == "relu" || function == "hardswish";
+  const bool decides = reader != "none" && !reader.starts_with("sum");
+  const Lines found = lines_of(net.build(), just({"conv-post-ops"}));
+  INFO(function << " read by " << reader);
+  if (decides && !is_exact) {
+    CHECK(found.empty());
+  } else {
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].starts_with("conv-post-ops: c f"));
+  }
+}
+
 TEST_CASE("kernels: behind products, of two that are added the later one takes the sum") {
   KernelNet net;
   net.input("x", {4, 8});
