@@ -16,8 +16,8 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/exponentials.hpp"
 #include "kernels/share_work.hpp"
-#include "kernels/simd.hpp"
 
 namespace npu::onednn {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/simd.hpp"
+#include "kernels/exponentials.hpp"
 
 namespace npu::onednn {
 
@@ -19,7 +19,7 @@ struct EpilogueStep {
     kClip,        ///< to [alpha, beta]; NaN stays
     kLinear,      ///< alpha * x + beta
     kSwish,       ///< x * sigmoid(alpha * x)
-    kHardSwish,   ///< x * clip(x / 6 + 1 / 2, 0, 1)
+    kHardSwish,   ///< x * clip((x + 3) / 6, 0, 1)
   };
   Kind kind = Kind::kRelu;
   float alpha = 0.0F;
@@ -43,9 +43,9 @@ template <bool kAvx512, typename V>
     case EpilogueStep::Kind::kLinear:
       return value * step.alpha + step.beta;
     case EpilogueStep::Kind::kSwish:
-      return value * sigmoid_vector<kAvx512>(value * step.alpha);
+      return swish_vector<kAvx512>(value, value * step.alpha);
     case EpilogueStep::Kind::kHardSwish:
-      return value * clamp_vector<kAvx512>(value * (1.0F / 6.0F) + 0.5F, 0.0F, 1.0F);
+      return value * hard_sigmoid_vector<kAvx512>(value);
     default:
       return value;
   }

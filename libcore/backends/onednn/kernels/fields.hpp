@@ -51,7 +51,7 @@ inline constexpr int kEnumerators<BinaryOp> = 7;
 template <>
 inline constexpr int kEnumerators<ReductionOp> = 7;
 template <>
-inline constexpr int kEnumerators<Elementwise::Function> = 14;
+inline constexpr int kEnumerators<Elementwise::Function> = Elementwise::kFunctions;
 template <>
 inline constexpr int kEnumerators<TypedBinary::Op> = 21;
 template <>
@@ -207,13 +207,11 @@ inline constexpr auto kFields<ScaleShift> = std::make_tuple(
     NPU_FIELD(ScaleShift, scale_type), NPU_FIELD(ScaleShift, isa));
 
 template <>
-inline constexpr auto kFields<Gelu> = std::make_tuple(NPU_FIELD(Gelu, count), NPU_FIELD(Gelu, isa));
-
-template <>
 inline constexpr auto kFields<Elementwise> = std::make_tuple(NPU_FIELD(Elementwise, function),
                                                              NPU_FIELD(Elementwise, type),
                                                              NPU_FIELD(Elementwise, count),
-                                                             NPU_FIELD(Elementwise, isa));
+                                                             NPU_FIELD(Elementwise, isa),
+                                                             NPU_FIELD(Elementwise, alpha));
 
 template <>
 inline constexpr auto kFields<Softmax> = std::make_tuple(NPU_FIELD(Softmax, outer),

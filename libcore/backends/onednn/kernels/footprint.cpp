@@ -340,12 +340,6 @@ Footprint footprint(const ScaleShift& kernel) {
       .done();
 }
 
-Footprint footprint(const Gelu& kernel) {
-  require_isa(kernel.isa);
-  const Count count = at_least_one(kernel.count, "count");
-  return FootprintBuilder().read(count, kFloat, true).write(count).done();
-}
-
 Footprint footprint(const Elementwise& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
   require_isa(kernel.isa);

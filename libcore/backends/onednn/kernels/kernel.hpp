@@ -10,7 +10,6 @@
 #include "kernels/elementwise.hpp"
 #include "kernels/expand_depthwise.hpp"
 #include "kernels/gather.hpp"
-#include "kernels/gelu.hpp"
 #include "kernels/gemv.hpp"
 #include "kernels/grid_sample.hpp"
 #include "kernels/group_norm.hpp"
@@ -43,11 +42,11 @@ using Kernel = std::variant<
     Winograd, ImplicitGemm, GroupedConvolution, PackedGemm, HalfGemm, Gemv, Attention,
     ExpandDepthwise, SqueezeExcite,
     // What oneDNN has no primitive for, or only a slow one.
-    ScaleShift, Gelu, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
-    MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary,
-    Select, IntegerReduction, ArgReduction, RunningSum, Quantize, Dequantize, ByteTable,
-    QuantizedBinary, QuantizedAverage, QuantizedResample, SplitRows, AttentionSum, IntegerRows,
-    IntegerPanels, IntegerProduct,
+    ScaleShift, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage, MiddleReduction,
+    GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary, Select,
+    IntegerReduction, ArgReduction, RunningSum, Quantize, Dequantize, ByteTable, QuantizedBinary,
+    QuantizedAverage, QuantizedResample, SplitRows, AttentionSum, IntegerRows, IntegerPanels,
+    IntegerProduct,
     // Copies.
     Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
     Triangle, IndexedCopy,

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "kernels/exponentials.hpp"
 #include "kernels/share_work.hpp"
 
 namespace npu::onednn {
@@ -58,20 +59,6 @@ constexpr std::int64_t kVector = sizeof(V) / sizeof(float);
 /// Rows that share a weight: their sums fit into the registers.
 template <typename V, int kGates>
 constexpr int kMostRows = std::min((sizeof(V) == 64 ? 24 : 12) / kGates, 6);
-
-/// tanh with an error of a few units in the last place.
-template <bool kAvx512, typename V>
-[[gnu::always_inline]] inline V tanh_vector(V x) {
-  const V twice = x + x;
-  const V wide = sigmoid_vector<kAvx512>(twice) * 2.0F - 1.0F;
-  // The difference above loses digits where tanh is small: its series there.
-  const V square = x * x;
-  V series = square * (62.0F / 2835.0F) - (17.0F / 315.0F);
-  series = series * square + (2.0F / 15.0F);
-  series = series * square - (1.0F / 3.0F);
-  series = series * square * x + x;
-  return square < 0.1F ? series : wide;
-}
 
 template <typename V>
 [[gnu::always_inline]] inline V load_part(const float* from, std::int64_t count) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Vectors of floats by the compiler's extension, and the one function on them that loops over
-// elements do not give: exp. Everything is inlined into functions that are compiled once for each
-// instruction set.
+// Vectors of floats by the compiler's extension. Everything is inlined into functions that are
+// compiled once for each instruction set.
 
 #include <cstdint>
 #include <cstring>
@@ -245,124 +244,6 @@ template <typename V>
   half = __builtin_convertvector(result | ((bits >> 16) & 0x8000U), Half);
 #endif
   std::memcpy(to, &half, sizeof half);
-}
-
-/// 2^-n exp(x) for n = x / log(2) rounded; `shifted` gets n in the low bits of 1.5 * 2^23 + n.
-template <typename V>
-[[gnu::always_inline]] inline V exp_fraction(V x, V& shifted) {
-  // |r| is at most log(2) / 2; adding 1.5 * 2^23 rounds to an integer.
-  shifted = x * 1.44269504F + 12582912.0F;
-  const V n = shifted - 12582912.0F;
-  V r = x - n * 0.693359375F;
-  r = r + n * 2.12194440e-4F;
-  V p = V{} + 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  return p * (r * r) + r + 1.0F;
-}
-
-/// exp with a relative error of about 2 units in the last place; 0 below the smallest normal
-/// number, infinity above the largest, NaN for NaN.
-template <typename V>
-[[gnu::always_inline]] inline V exp_vector(V x) {
-  using Int = typename IntegersOf<V>::Type;
-  constexpr float kLowest = -87.33654F;
-  constexpr float kHighest = 88.72283F;
-  V clipped = x < kLowest ? V{} + kLowest : x;
-  clipped = clipped > kHighest ? V{} + kHighest : clipped;
-  V shifted;
-  V p = exp_fraction(clipped, shifted);
-  // n is up to 128: two factors, since 2^128 alone is infinite.
-  Int bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  const Int exponent = bits - 0x4B400000;
-  const Int half = exponent >> 1;
-  const Int first = (half + 127) << 23;
-  const Int second = (exponent - half + 127) << 23;
-  V a;
-  V b;
-  std::memcpy(&a, &first, sizeof a);
-  std::memcpy(&b, &second, sizeof b);
-  p = p * a * b;
-  p = x < kLowest ? V{} : p;
-  p = x > kHighest ? V{} + __builtin_inff() : p;
-  return x != x ? x : p;
-}
-
-/// The same for arguments that are at most 0, or NaN, in two thirds of the time.
-template <typename V>
-[[gnu::always_inline]] inline V exp_vector_negative(V x) {
-  using Int = typename IntegersOf<V>::Type;
-  constexpr float kLowest = -87.33654F;
-  V shifted;
-  const V p = exp_fraction(x < kLowest ? V{} + kLowest : x, shifted);
-  Int bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  const Int exponent = (bits - (0x4B400000 - 127)) << 23;
-  V factor;
-  std::memcpy(&factor, &exponent, sizeof factor);
-  return x < kLowest ? V{} : p * factor;
-}
-
-/// x, but at least `low` and at most `high`; NaN stays. `kAvx512`: compiled for that, as below.
-template <bool kAvx512, typename V>
-[[gnu::always_inline]] inline V clamp_vector(V x, float low, float high) {
-#if NPU_HAS_X86 && !defined(__clang__)
-  if constexpr (kAvx512) {  // GCC makes four operations of the two selections
-    constexpr std::uint16_t kAll = 0xFFFF;
-    constexpr int kCurrentRounding = 4;
-    x = __builtin_ia32_maxps512_mask(V{} + low, x, x, kAll, kCurrentRounding);
-    return __builtin_ia32_minps512_mask(V{} + high, x, x, kAll, kCurrentRounding);
-  } else
-#endif
-  {
-    const V least = low - V{};  // the same vector in both places: one operation, not two
-    const V most = high - V{};
-    x = x < least ? least : x;
-    return x > most ? most : x;
-  }
-}
-
-/// 1 / x with an error of about one unit in the last place, for x from 1 to 2^126; NaN for NaN.
-template <bool kAvx512, typename V>
-[[gnu::always_inline]] inline V reciprocal_vector(V x) {
-#if NPU_HAS_X86 && !defined(__clang__)
-  if constexpr (kAvx512) {  // where a division keeps the divider busy for ten cycles
-    const V y = __builtin_ia32_rcp14ps512_mask(x, V{}, std::uint16_t{0xFFFF});
-    return y + y * (1.0F - x * y);
-  } else
-#endif
-  {
-    return 1.0F / x;
-  }
-}
-
-/// 1 / (1 + exp(-x)) with a relative error of about 3e-7 where it is above 1e-6; 0 below -87, so
-/// that the largest numbers times it vanish as well; NaN for NaN.
-template <bool kAvx512, typename V>
-[[gnu::always_inline]] inline V sigmoid_vector(V x) {
-  using Int = typename IntegersOf<V>::Type;
-  constexpr float kShift = 12582912.0F + 127.0F;  // its last bits are the exponent's bias
-  const V z = clamp_vector<kAvx512>(x * -1.44269504F, -126.0F, 125.0F);
-  const V shifted = z + kShift;
-  const V r = z - (shifted - kShift);
-  // 2^r on [-1/2, 1/2], fitted for the least relative error.
-  V p = V{} + 1.3276470e-3F;
-  p = p * r + 9.6755410e-3F;
-  p = p * r + 5.5507135e-2F;
-  p = p * r + 2.4022120e-1F;
-  p = p * r + 6.9314694e-1F;
-  p = p * r + 1.0000001F;
-  Int bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  const Int exponent = bits << 23;
-  V factor;
-  std::memcpy(&factor, &exponent, sizeof factor);
-  constexpr float kLowest = -87.0F;
-  return x < kLowest ? V{} : reciprocal_vector<kAvx512>(p * factor + 1.0F);
 }
 
 /// All elements combined in halves: element i with element i + n / 2, and so on.

@@ -13,8 +13,8 @@
 #include <limits>
 
 #include "kernels/elements.hpp"
+#include "kernels/exponentials.hpp"
 #include "kernels/share_work.hpp"
-#include "kernels/simd.hpp"
 
 namespace npu::onednn {
 

@@ -5,8 +5,8 @@
 // O(channels * (spatial + hidden) / lanes) vectors.
 #include "kernels/squeeze_excite.hpp"
 
+#include "kernels/exponentials.hpp"
 #include "kernels/share_work.hpp"
-#include "kernels/simd.hpp"
 
 namespace npu::onednn {
 
@@ -101,8 +101,8 @@ template <typename V, typename T>
     }
     const V sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     constexpr bool kAvx512 = sizeof(V) == 64;
-    const V gate = call.hard_gate ? clamp_vector<kAvx512>(sum * (1.0F / 6.0F) + 0.5F, 0.0F, 1.0F)
-                                  : sigmoid_vector<kAvx512>(sum);
+    const V gate =
+        call.hard_gate ? hard_sigmoid_vector<kAvx512>(sum) : sigmoid_vector<kAvx512>(sum);
     const std::int64_t begin = group * call.group_step();
     const T* from = static_cast<const T*>(static_cast<const void*>(part.source)) + begin;
     T* to = static_cast<T*>(static_cast<void*>(part.target)) + begin;

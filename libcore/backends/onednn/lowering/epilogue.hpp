@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/elementwise.hpp"
 #include "kernels/epilogue.hpp"
 #include "npu/ir/graph.hpp"
 
@@ -16,11 +17,13 @@ enum class algorithm;
 
 namespace npu::onednn {
 
-/// An element-wise function of oneDNN. Only code that includes oneDNN knows what `function` is.
+/// An element-wise function: oneDNN's, of which only code that includes oneDNN knows what it is
+/// (algorithm::undef if it has none), and the kernel of this backend where that is nearer.
 struct Eltwise {
   dnnl::algorithm function;
   float alpha = 0.0F;
   float beta = 0.0F;
+  std::optional<Elementwise::Function> own{};
 };
 
 /// One thing that is done to an anchor's result before it is stored.

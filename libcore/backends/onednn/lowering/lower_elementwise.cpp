@@ -43,39 +43,51 @@ std::vector<Eltwise> make_clamp(const Lowering& lowering, const BoundNode& node)
               node.is_none("max") ? kInfinity : scalar(lowering, node, "max"));
 }
 
+using Function = Elementwise::Function;
+
 std::vector<Eltwise> make_elu(const Lowering& lowering, const BoundNode& node) {
   for (const std::string_view argument : {"scale", "input_scale"}) {
     if (node.number(argument) != 1.0) lowering.refuse(argument, "only 1 is supported");
   }
-  return {{algorithm::eltwise_elu, scalar(lowering, node, "alpha")}};
+  return {{algorithm::eltwise_elu, scalar(lowering, node, "alpha"), 0.0F, Function::kElu}};
 }
 
 std::vector<Eltwise> make_gelu(const Lowering& lowering, const BoundNode& node) {
   const std::string mode = node.string("approximate");
-  if (mode == "none") return {{algorithm::eltwise_gelu_erf}};
-  if (mode == "tanh") return {{algorithm::eltwise_gelu_tanh}};
+  if (mode == "none") return {{algorithm::eltwise_gelu_erf, 0.0F, 0.0F, Function::kGelu}};
+  if (mode == "tanh") return {{algorithm::eltwise_gelu_tanh, 0.0F, 0.0F, Function::kGeluTanh}};
   lowering.invalid("argument 'approximate': expected 'none' or 'tanh', found '" + mode + "'");
 }
 
-constexpr float kSixth = 1.0F / 6.0F;
-
 std::vector<Eltwise> make_celu(const Lowering& lowering, const BoundNode& node) {
   const float alpha = scalar(lowering, node, "alpha");
-  if (!(alpha > 0.0F)) lowering.refuse("alpha", "only a positive number is supported");
-  return {{algorithm::eltwise_linear, 1.0F / alpha, 0.0F},
-          {algorithm::eltwise_elu, 1.0F},
-          {algorithm::eltwise_linear, alpha, 0.0F}};
+  if (!(alpha > 1e-30F && alpha < 1e30F)) {
+    lowering.refuse("alpha", "only a number from 1e-30 to 1e30 is supported");
+  }
+  return {{algorithm::undef, alpha, 0.0F, Function::kCelu}};
 }
 
 std::vector<Eltwise> make_softplus(const Lowering& lowering, const BoundNode& node) {
   if (node.number("beta") != 1.0) lowering.refuse("beta", "only 1 is supported");
   if (node.number("threshold") < 20.0) lowering.refuse("threshold", "20 or more is needed");
-  return {{algorithm::eltwise_soft_relu}};
+  return {{algorithm::eltwise_soft_relu, 0.0F, 0.0F, Function::kSoftplus}};
+}
+
+/// A function without numbers that oneDNN computes.
+template <algorithm kAlgorithm>
+std::vector<Eltwise> make_plain(const Lowering& /*lowering*/, const BoundNode& /*node*/) {
+  return {{kAlgorithm}};
+}
+
+/// One that a kernel of our own computes; oneDNN may have it as well.
+template <Function kFunction, algorithm kAlgorithm = algorithm::undef>
+std::vector<Eltwise> make_own(const Lowering& /*lowering*/, const BoundNode& /*node*/) {
+  return {{kAlgorithm, 0.0F, 0.0F, kFunction}};
 }
 
 constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
-    {"abs", [](const Lowering&,
-               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_abs}}; }},
+    {"abs", make_plain<algorithm::eltwise_abs>},
+    {"ceil", make_own<Function::kCeil>},
     {"celu", make_celu},
     {"clamp", make_clamp},
     {"clamp_max",
@@ -87,19 +99,14 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
      [](const Lowering& lowering, const BoundNode& node) {
        return clip(lowering, scalar(lowering, node, "min"), std::numeric_limits<float>::infinity());
      }},
+    {"cos", make_own<Function::kCosine>},
     {"elu", make_elu},
-    {"exp", [](const Lowering&,
-               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_exp}}; }},
+    {"erf", make_own<Function::kErf>},
+    {"exp", make_own<Function::kExp, algorithm::eltwise_exp>},
+    {"floor", make_own<Function::kFloor>},
     {"gelu", make_gelu},
-    {"hardsigmoid",
-     [](const Lowering&, const BoundNode&) {
-       return std::vector<Eltwise>{{algorithm::eltwise_linear, kSixth, 0.5F},
-                                   {algorithm::eltwise_clip, 0.0F, 1.0F}};
-     }},
-    {"hardswish",
-     [](const Lowering&, const BoundNode&) {
-       return std::vector<Eltwise>{{algorithm::eltwise_hardswish}};
-     }},
+    {"hardsigmoid", make_own<Function::kHardSigmoid>},
+    {"hardswish", make_plain<algorithm::eltwise_hardswish>},
     {"hardtanh",
      [](const Lowering& lowering, const BoundNode& node) {
        return clip(lowering, scalar(lowering, node, "min_val"), scalar(lowering, node, "max_val"));
@@ -109,65 +116,35 @@ constexpr std::array kUnaryRows = std::to_array<UnaryRow>({
        return std::vector<Eltwise>{
            {algorithm::eltwise_relu, scalar(lowering, node, "negative_slope")}};
      }},
-    {"log", [](const Lowering&,
-               const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_log}}; }},
-    {"log_sigmoid",
-     [](const Lowering&, const BoundNode&) {
-       return std::vector<Eltwise>{{algorithm::eltwise_logsigmoid}};
-     }},
-    {"mish", [](const Lowering&,
-                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_mish}}; }},
+    {"log", make_own<Function::kLog, algorithm::eltwise_log>},
+    {"log_sigmoid", make_own<Function::kLogSigmoid, algorithm::eltwise_logsigmoid>},
+    {"mish", make_own<Function::kMish, algorithm::eltwise_mish>},
     {"neg",
      [](const Lowering&, const BoundNode&) {
        return std::vector<Eltwise>{{algorithm::eltwise_linear, -1.0F, 0.0F}};
      }},
-    {"relu", [](const Lowering&,
-                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_relu}}; }},
+    {"reciprocal", make_own<Function::kReciprocal>},
+    {"relu", make_plain<algorithm::eltwise_relu>},
     {"relu6",
      [](const Lowering&, const BoundNode&) {
        return std::vector<Eltwise>{{algorithm::eltwise_clip, 0.0F, 6.0F}};
      }},
-    {"selu",
-     [](const Lowering&, const BoundNode&) {
-       return std::vector<Eltwise>{{algorithm::eltwise_elu, 1.6732632F},
-                                   {algorithm::eltwise_linear, 1.0507010F, 0.0F}};
-     }},
-    {"sigmoid",
-     [](const Lowering&, const BoundNode&) {
-       return std::vector<Eltwise>{{algorithm::eltwise_logistic}};
-     }},
+    {"round", make_own<Function::kRound>},
+    {"rsqrt", make_own<Function::kReciprocalRoot>},
+    {"selu", make_own<Function::kSelu>},
+    {"sigmoid", make_own<Function::kSigmoid, algorithm::eltwise_logistic>},
+    {"sign", make_own<Function::kSign>},
     {"silu",
-     [](const Lowering&,
-        const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_swish, 1.0F}}; }},
+     [](const Lowering&, const BoundNode&) {
+       return std::vector<Eltwise>{{algorithm::eltwise_swish, 1.0F, 0.0F, Function::kSwish}};
+     }},
+    {"sin", make_own<Function::kSine>},
     {"softplus", make_softplus},
-    {"square", [](const Lowering&,
-                  const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_square}}; }},
-    {"sqrt", [](const Lowering&,
-                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_sqrt}}; }},
-    {"tanh", [](const Lowering&,
-                const BoundNode&) { return std::vector<Eltwise>{{algorithm::eltwise_tanh}}; }},
+    {"sqrt", make_plain<algorithm::eltwise_sqrt>},
+    {"square", make_plain<algorithm::eltwise_square>},
+    {"tanh", make_own<Function::kTanh, algorithm::eltwise_tanh>},
+    {"trunc", make_own<Function::kTruncate>},
 });
-
-/// The kernel of our own for an op's base name: oneDNN has no such function, or one that loses NaN
-/// or leaves its range.
-std::optional<Elementwise::Function> own_function(std::string_view name) {
-  using Function = Elementwise::Function;
-  if (name == "exp") return Function::kExp;
-  if (name == "hardsigmoid") return Function::kHardSigmoid;
-  if (name == "log_sigmoid") return Function::kLogSigmoid;
-  if (name == "softplus") return Function::kSoftplus;
-  if (name == "reciprocal") return Function::kReciprocal;
-  if (name == "rsqrt") return Function::kReciprocalRoot;
-  if (name == "sin") return Function::kSine;
-  if (name == "cos") return Function::kCosine;
-  if (name == "erf") return Function::kErf;
-  if (name == "floor") return Function::kFloor;
-  if (name == "ceil") return Function::kCeil;
-  if (name == "round") return Function::kRound;
-  if (name == "trunc") return Function::kTruncate;
-  if (name == "sign") return Function::kSign;
-  return std::nullopt;
-}
 
 algorithm binary_algorithm(BinaryOp op) {
   switch (op) {
@@ -303,13 +280,25 @@ BinaryOp binary_op(std::string_view name) {
 
 }  // namespace
 
-Value add_function(Lowering& lowering, const Eltwise& eltwise, const Value& source) {
+Value add_function(Lowering& lowering, const Eltwise& eltwise, const Value& from) {
+  const bool spoils_padding = eltwise.own && !Elementwise::keeps_zero(*eltwise.own);
+  const Value source =
+      spoils_padding && has_padding(from.layout) ? lowering.plain(from) : lowering.dense(from);
+  const bool in_place = lowering.can_overwrite(source);
+  if (in_place) lowering.note_overwritten(source);
+  if (eltwise.own) {
+    const Value target = in_place ? source : lowering.temporary(source.type, source.layout);
+    lowering.add_kernel({source}, target,
+                        Elementwise{.function = *eltwise.own,
+                                    .type = source.type,
+                                    .count = span_elements(source.layout),
+                                    .alpha = eltwise.alpha});
+    return target;
+  }
   const dnnl::eltwise_forward::desc descriptor(dnnl::prop_kind::forward_inference, eltwise.function,
                                                source.layout, eltwise.alpha, eltwise.beta);
   const dnnl::eltwise_forward::primitive_desc primitive(descriptor, lowering.attributes(),
                                                         lowering.engine());
-  const bool in_place = lowering.can_overwrite(source);
-  if (in_place) lowering.note_overwritten(source);
   const Value target = in_place ? source : lowering.temporary(source.type, primitive.dst_desc());
   lowering.add_primitive(primitive, {{DNNL_ARG_SRC, source}}, target);
   return target;
@@ -376,30 +365,7 @@ void lower_unary(Lowering& lowering, const BoundNode& node) {
     return is_clamp ? lower_typed_clamp(lowering, node) : lower_typed_unary(lowering, node);
   }
   lowering.require_float("self", input);
-  Value value = lowering.dense(lowering.operand(input));
-  if (const auto function = own_function(base_name(node.node().op_type))) {
-    if (node.arguments().size() > 1)
-      unary_functions(lowering, node);                             // refuses what it does not run
-    if (has_padding(value.layout)) value = lowering.plain(value);  // f(0) is not 0
-    const bool in_place = lowering.can_overwrite(value);
-    if (in_place) lowering.note_overwritten(value);
-    const Value target = in_place ? value : lowering.temporary(value.type, value.layout);
-    const std::int64_t count = span_elements(value.layout);
-    lowering.add_kernel({value}, target,
-                        Elementwise{.function = *function, .type = value.type, .count = count});
-    return lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input),
-                                    target);
-  }
-  if (base_name(node.node().op_type) == "gelu" && node.string("approximate") == "none" &&
-      value.type == DType::kFloat32) {
-    const bool in_place = lowering.can_overwrite(value);
-    if (in_place) lowering.note_overwritten(value);
-    const Value target = in_place ? value : lowering.temporary(value.type, value.layout);
-    const std::int64_t count = span_elements(value.layout);
-    lowering.add_kernel({value}, target, Gelu{.count = count});
-    return lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input),
-                                    target);
-  }
+  Value value = lowering.operand(input);
   for (const Eltwise& eltwise : unary_functions(lowering, node))
     value = add_function(lowering, eltwise, value);
   lowering.define_computed(lowering.result(), lowering.shape(input), lowering.dtype(input), value);

@@ -15,7 +15,7 @@ namespace npu::onednn {
 /// with every change after which an older plan would be read wrongly: fields, their order and what
 /// they mean, and the order in which a kernel reads packed weights. plan_format_test knows the
 /// digests that belong to it.
-inline constexpr std::uint32_t kPlanFormat = 20;
+inline constexpr std::uint32_t kPlanFormat = 21;
 
 /// The bytes of a plan. Numbers are the machine's own.
 std::vector<std::byte> write_plan(const PlanRecord& plan);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory-bound kernels: GELU, scale and shift, copies, broadcasts,
+// The memory-bound kernels: scale and shift, copies, broadcasts,
 // norms, reductions, windows, gathers.
 #include <cstring>
 #include <limits>
@@ -19,22 +19,6 @@ double at(const std::vector<float>& values, std::int64_t i) {
 }
 
 }  // namespace
-
-TEST_CASE("Gelu is x times the normal distribution", "[onednn][kernels]") {
-  const std::int64_t count = GENERATE(1, 19, 20000);
-  auto source = random_floats(count, 1);
-  for (float& value : source) value *= 6.0F;
-  std::vector<double> expected;
-  for (const float x : source) {
-    expected.push_back(0.5 * static_cast<double>(x) *
-                       (1.0 + std::erf(static_cast<double>(x) / std::sqrt(2.0))));
-  }
-  for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
-    std::vector<float> target(source.size());
-    Gelu{count, isa}.run({source.data(), target.data()});
-    CHECK(worst_error(target, expected) < 1e-6);
-  }
-}
 
 TEST_CASE("ScaleShift works on channels wherever they lie", "[onednn][kernels]") {
   // Planes, blocks of 16 and of 8, channels last.
@@ -258,10 +242,10 @@ TEST_CASE("GatherRows refuses an index outside the table; PlainConcat and Sequen
 
 TEST_CASE("kernels have names, and run on the instruction set that they are given",
           "[onednn][kernels]") {
-  Kernel kernel = Gelu{4};
-  CHECK(kernel_name(kernel) == "gelu");
+  Kernel kernel = Softmax{1, 4, 1};
+  CHECK(kernel_name(kernel) == "softmax");
   set_isa(kernel, VectorIsa::kAvx2);
-  CHECK(std::get<Gelu>(kernel).isa == VectorIsa::kAvx2);
+  CHECK(std::get<Softmax>(kernel).isa == VectorIsa::kAvx2);
   PackedGemm gemm;
   gemm.use_strassen = true;
   CHECK(kernel_name(gemm) == "strassen");

@@ -417,36 +417,6 @@ TEST_CASE("divisions, remainders and comparisons of special numbers are PyTorch'
   compare(Op::kLogicalXor, [](float x, float y) { return (x != 0.0F) != (y != 0.0F); });
 }
 
-TEST_CASE("functions of one operand that oneDNN does not have keep NaN, infinities and signs",
-          "[onednn][kernels][special]") {
-  using Function = Elementwise::Function;
-  struct Definition {
-    Function function;
-    double (*exact)(double);
-  };
-  const auto [function, exact] =
-      GENERATE(Definition{Function::kReciprocal, [](double x) { return 1.0 / x; }},
-               Definition{Function::kReciprocalRoot,
-                          [](double x) { return x == 0.0 ? 1.0 / x : 1.0 / std::sqrt(x); }},
-               Definition{Function::kSine, [](double x) { return std::sin(x); }},
-               Definition{Function::kCosine, [](double x) { return std::cos(x); }},
-               Definition{Function::kErf, [](double x) { return std::erf(x); }},
-               Definition{Function::kFloor, [](double x) { return std::floor(x); }},
-               Definition{Function::kCeil, [](double x) { return std::ceil(x); }},
-               Definition{Function::kRound, [](double x) { return std::nearbyint(x); }},
-               Definition{Function::kTruncate, [](double x) { return std::trunc(x); }},
-               Definition{Function::kSign,
-                          [](double x) { return static_cast<double>((x > 0.0) - (x < 0.0)); }});
-  const auto source = special_numbers();
-  std::vector<double> expected;
-  for (const double x : doubles(source)) expected.push_back(in_float(exact(x)));
-  for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
-    const Elementwise call{function, DType::kFloat32, static_cast<std::int64_t>(source.size())};
-    INFO("function " << static_cast<int>(function));
-    CHECK(first_fault(run<float>(call, isa, source.size(), source), expected) == "");
-  }
-}
-
 TEST_CASE("broadcast operations of special numbers are those of float32",
           "[onednn][kernels][special]") {
   const auto numbers = special_numbers();

@@ -264,46 +264,23 @@ TEST_CASE("the first of equal extrema counts, and NaN before all", "[onednn][ker
   CHECK(both[2] == -2.0F);
 }
 
-TEST_CASE("functions that oneDNN does not have, at the ends of their range",
-          "[onednn][kernels][typed]") {
+TEST_CASE("rounding to an integer keeps the sign of zero", "[onednn][kernels][typed]") {
   using Function = Elementwise::Function;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const Floats values{0.0F,  -0.0F, 0.5F,      1.5F,       2.5F,   -0.3F, -2.5F,    1e9F,
-                      -1e9F, 1e-4F, 8388609.F, 12345.678F, 3e-39F, 100.F, kInfinity};
-  const auto close = [&](Function function, double (*expected)(double), double tolerance) {
+  const Floats values{-0.0F, 0.0F, -0.3F, 0.3F, -0.5F, 1.5F, -2.5F, 8388609.0F};
+  const auto check = [&](Function function, float (*exact)(float)) {
     const auto result =
         run<float>(Elementwise{function, DType::kFloat32, static_cast<std::int64_t>(values.size())},
                    values.size(), values);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const double wanted = expected(static_cast<double>(values[i]));
       INFO(static_cast<int>(function) << " of " << values[i] << ": " << result[i]);
-      if (std::isnan(wanted) || std::isinf(wanted)) {
-        CHECK(std::isnan(result[i]) == std::isnan(wanted));
-        if (std::isinf(wanted)) CHECK(static_cast<double>(result[i]) == wanted);
-      } else {
-        CHECK(std::abs(static_cast<double>(result[i]) - wanted) <=
-              tolerance * (1e-30 + std::max(std::abs(wanted), 1e-3)));
-        if (tolerance == 0) CHECK(std::signbit(result[i]) == std::signbit(wanted));
-      }
+      CHECK(result[i] == exact(values[i]));
+      CHECK(std::signbit(result[i]) == std::signbit(exact(values[i])));
     }
   };
-  close(
-      Function::kFloor, [](double x) { return std::floor(x); }, 0);
-  close(
-      Function::kCeil, [](double x) { return std::ceil(x); }, 0);
-  close(
-      Function::kTruncate, [](double x) { return std::trunc(x); }, 0);
-  close(
-      Function::kRound, [](double x) { return std::nearbyint(x); }, 0);
-  close(
-      Function::kErf, [](double x) { return std::erf(x); }, 1e-6);
-  close(
-      Function::kSine, [](double x) { return std::sin(x); }, 1e-4);
-  close(
-      Function::kCosine, [](double x) { return std::cos(x); }, 1e-4);
-  close(
-      Function::kReciprocalRoot,
-      [](double x) { return x == 0 ? std::copysign(HUGE_VAL, x) : 1 / std::sqrt(x); }, 1e-6);
+  check(Function::kFloor, [](float x) { return std::floor(x); });
+  check(Function::kCeil, [](float x) { return std::ceil(x); });
+  check(Function::kTruncate, [](float x) { return std::trunc(x); });
+  check(Function::kRound, [](float x) { return std::nearbyint(x); });
 }
 
 }  // namespace npu::onednn

@@ -14,7 +14,9 @@ namespace {
 
 const std::vector<std::size_t> kConstants{48};
 
-/// input [3, 4] + constant [3, 4] into the arena, GELU of that in
+Elementwise exponentials(std::int64_t count) { return {.count = count}; }
+
+/// input [3, 4] + constant [3, 4] into the arena, the exponential function of that in
 /// place, a copy of it to the output.
 PlanRecord sound_plan() {
   PlanRecord plan;
@@ -31,7 +33,7 @@ PlanRecord sound_plan() {
       BroadcastBinary{BinaryOp::kAdd, 1.0F, DType::kFloat32, DType::kFloat32, {12}, {1}, {1}, {1}};
   plan.steps[1].node = 1;
   plan.steps[1].operands = {{2, 0}, {2, 0}};
-  plan.steps[1].kernel = Gelu{12};
+  plan.steps[1].kernel = exponentials(12);
   plan.steps[2].operands = {{2, 0}, {3, 0}};
   plan.steps[2].kernel = CopyBytes{48};
   plan.taps = {{{"sum", DType::kFloat32, {3, 4}},
@@ -60,8 +62,8 @@ const std::vector<Fault> kFaults{
      [](PlanRecord& plan) { plan.outputs[0].layout = "nobody's"; }},
     {"tap 0: it is not row-major",
      [](PlanRecord& plan) { plan.taps[0].tensor.layout = "onednn:channels_last"; }},
-    {"step 1 (gelu): operand 0: 52 bytes from 0 on do not lie in a buffer of 48",
-     [](PlanRecord& plan) { plan.steps[1].kernel = Gelu{13}; }},
+    {"step 1 (elementwise): operand 0: 52 bytes from 0 on do not lie in a buffer of 48",
+     [](PlanRecord& plan) { plan.steps[1].kernel = exponentials(13); }},
     {"step 2 (copy): operand 0: 48 bytes from 4 on do not lie in a buffer of 48",
      [](PlanRecord& plan) { plan.steps[2].operands[0].offset_bytes = 4; }},
     {"from 18446744073709551612 on do not lie in",
@@ -70,13 +72,14 @@ const std::vector<Fault> kFaults{
      [](PlanRecord& plan) { plan.steps[0].operands[2].offset_bytes = 2; }},
     {"step 0 (broadcast): operand 1: its buffer is not there",
      [](PlanRecord& plan) { plan.steps[0].operands[1].buffer = 4; }},
-    {"step 1 (gelu): it has another number of operands",
+    {"step 1 (elementwise): it has another number of operands",
      [](PlanRecord& plan) { plan.steps[1].operands.pop_back(); }},
-    {"step 1 (gelu): it has another number of operands",
+    {"step 1 (elementwise): it has another number of operands",
      [](PlanRecord& plan) { plan.steps[1].operands.clear(); }},
-    {"step 1 (gelu): 'count' is -12", [](PlanRecord& plan) { plan.steps[1].kernel = Gelu{-12}; }},
-    {"step 1 (gelu): a size is negative or too large",
-     [](PlanRecord& plan) { plan.steps[1].kernel = Gelu{INT64_MAX}; }},
+    {"step 1 (elementwise): 'count' is -12",
+     [](PlanRecord& plan) { plan.steps[1].kernel = exponentials(-12); }},
+    {"step 1 (elementwise): a size is negative or too large",
+     [](PlanRecord& plan) { plan.steps[1].kernel = exponentials(INT64_MAX); }},
     {"it writes what may only be read",
      [](PlanRecord& plan) {
        plan.steps[2].operands = {{2, 0}, {0, 0}};
