@@ -1,36 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "npu/device/isa_level.hpp"
 
-#include <cstdlib>
 #include <string>
 
 #include "catch.hpp"
 #include "npu/support/error.hpp"
+#include "set_variable.hpp"
 
 namespace npu {
 namespace {
 
-/// NPU_MAX_ISA as a test wants it, and afterwards as it was.
-class Limit {
- public:
-  explicit Limit(const char* value) {
-    if (const char* before = std::getenv("NPU_MAX_ISA")) before_ = before;
-    set(value);
-  }
-  ~Limit() { set(before_.empty() ? nullptr : before_.c_str()); }
-  Limit(const Limit&) = delete;
-  Limit& operator=(const Limit&) = delete;
-
- private:
-  static void set(const char* value) {
-    if (value == nullptr) {
-      ::unsetenv("NPU_MAX_ISA");
-    } else {
-      ::setenv("NPU_MAX_ISA", value, 1);
-    }
-  }
-  std::string before_;
-};
+using Limit = test::IsaLimit;
 
 template <typename Body>
 std::string message_of(Body body) {
@@ -54,7 +34,7 @@ TEST_CASE("levels of instructions have an order", "[isa]") {
 TEST_CASE("NPU_MAX_ISA limits the level of the CPU", "[isa]") {
   std::size_t highest = 0;
   {
-    const Limit none(nullptr);
+    const test::SetVariable none("NPU_MAX_ISA", nullptr);
     CHECK(!isa_limit());
     highest = isa_level();
     REQUIRE(highest < kIsaLevels.size());
@@ -89,7 +69,7 @@ TEST_CASE("NPU_MAX_ISA limits the level of the CPU", "[isa]") {
 }
 
 TEST_CASE("limit_isa_level sets the variable for backends", "[isa]") {
-  const Limit none(nullptr);
+  const test::SetVariable none("NPU_MAX_ISA", nullptr);
   limit_isa_level("generic");
   CHECK(isa_limit() == 0);
   CHECK(message_of([] { limit_isa_level("sse"); }) ==

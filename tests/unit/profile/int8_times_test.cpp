@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/int8_times.hpp"
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
 #include "npu/cost/node_table.hpp"
+#include "set_variable.hpp"
 
 namespace npu::test {
 namespace {
@@ -39,14 +39,11 @@ TEST_CASE("int8 times are those of the integers that this machine takes", "[prof
                           .build();
   ProfileModelOptions options;
   options.ranges = ranges_of(graph);
-  const char* before = std::getenv("NPU_MAX_ISA");
-  const std::string limit = before == nullptr ? "" : before;
-  ::setenv("NPU_MAX_ISA", "generic", 1);
+  const IsaLimit limit("generic");
   Diagnostics diagnostics;
   const Graph here = quantized_copy(graph, options, diagnostics);
   options.target = "tpu";
   const Graph elsewhere = quantized_copy(graph, options, diagnostics);
-  before == nullptr ? ::unsetenv("NPU_MAX_ISA") : ::setenv("NPU_MAX_ISA", limit.c_str(), 1);
   CHECK_FALSE(diagnostics.has_errors());
   CHECK(here.node(here.find_node("p_w_q")).attrs().at("quant_max") == 63);
   CHECK(elsewhere.node(elsewhere.find_node("p_w_q")).attrs().at("quant_max") == 127);

@@ -5,38 +5,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <random>
 #include <string>
 
 #include "catch.hpp"
-#include "npu/device/isa_level.hpp"
 #include "npu/tensor/tensor.hpp"
+#include "set_variable.hpp"
 
 using namespace npu;
 using namespace npu::gnn;
+using npu::test::IsaLimit;
 
 namespace {
 
 constexpr std::int64_t kRows = 60;
-
-/// NPU_MAX_ISA while it lives.
-class IsaLimit {
- public:
-  explicit IsaLimit(const std::string& level) {
-    const char* before = std::getenv("NPU_MAX_ISA");
-    if (before != nullptr) before_ = before;
-    ::setenv("NPU_MAX_ISA", level.c_str(), 1);
-  }
-  ~IsaLimit() {
-    before_.empty() ? ::unsetenv("NPU_MAX_ISA") : ::setenv("NPU_MAX_ISA", before_.c_str(), 1);
-  }
-  IsaLimit(const IsaLimit&) = delete;
-  IsaLimit& operator=(const IsaLimit&) = delete;
-
- private:
-  std::string before_;
-};
 
 /// Values as float32 and, where they are used as such, rounded to bfloat16.
 struct Values {

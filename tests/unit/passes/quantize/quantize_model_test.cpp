@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <map>
@@ -18,6 +17,7 @@
 #include "npu/quant/weight_operand.hpp"
 #include "passes/quantize/precision_problem.hpp"
 #include "passes/quantize/precision_solve.hpp"
+#include "set_variable.hpp"
 
 namespace npu::test {
 namespace {
@@ -459,16 +459,13 @@ TEST_CASE("quantize: a device without float names what keeps it from that", "[qu
 }
 
 TEST_CASE("quantize: without VNNI a target of this machine has weights of 7 bits", "[quantize]") {
-  const char* before = std::getenv("NPU_MAX_ISA");
-  const std::string limit = before == nullptr ? "" : before;
-  ::setenv("NPU_MAX_ISA", "generic", 1);
+  const IsaLimit limit("generic");
   QuantizeOptions options;
   options.target = "host";
   Graph graph = attending();
   const QuantizeResult result = quantize(graph, options);
   Graph portable = attending();
   const QuantizeResult without = quantize(portable);
-  before == nullptr ? ::unsetenv("NPU_MAX_ISA") : ::setenv("NPU_MAX_ISA", limit.c_str(), 1);
   CHECK(format_quantize_report(result).find("weights have 7 bits") != std::string::npos);
   const Node& pair = graph.node(graph.find_node("p_wq_q"));
   CHECK(pair.attrs().at("quant_max") == 63);
