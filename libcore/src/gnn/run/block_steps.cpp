@@ -23,7 +23,7 @@ template <typename... Actions>
 Overloaded(Actions...) -> Overloaded<Actions...>;
 
 // What a kernel reads that has to be made first.
-std::vector<TensorId> operands_of(const std::variant<Reduction, OwnedSlice>& kernel) {
+std::vector<TensorId> operands_of(const OwnKernel& kernel) {
   std::vector<TensorId> operands;
   const auto add = [&](TensorId id) {
     if (id.valid()) operands.push_back(id);
@@ -36,7 +36,11 @@ std::vector<TensorId> operands_of(const std::variant<Reduction, OwnedSlice>& ker
                           add(reduction.own_factor);
                           add(reduction.addend);
                         },
-                        [&](const OwnedSlice& slice) { add(slice.rows); }},
+                        [&](const OwnedSlice& slice) { add(slice.rows); },
+                        [&](const Product& product) {
+                          add(product.rows);
+                          add(product.addend);
+                        }},
              kernel);
   return operands;
 }

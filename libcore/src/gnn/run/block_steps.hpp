@@ -44,7 +44,7 @@ struct ProgramSource {
 /// own kernels do. O(nodes).
 std::set<std::string> nodes_in_programs(const Graph& graph, const OwnKernels& own);
 
-using BlockStep = std::variant<ProgramStep, Reduction, OwnedSlice>;
+using BlockStep = std::variant<ProgramStep, Reduction, OwnedSlice, Product>;
 
 /// The steps that make the outputs of a block, in order: the own kernels, and programs of an
 /// instance of the device with the nodes between them. Nodes that nothing needs any more are left

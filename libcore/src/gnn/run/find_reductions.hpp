@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "gnn/run/edge_factors.hpp"
+#include "gnn/run/row_products.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -45,8 +47,19 @@ struct OwnedSlice {
   bool is_collected = false;  ///< a program reads all rows of that input, so they are there anyway
 };
 
+/// A product of rows with weights, done by multiply_rows.
+struct Product {
+  TensorId result;
+  TensorId rows;  ///< those that are multiplied come first in it
+  std::shared_ptr<const ProductWeights> weights;
+  Tensor bias;      ///< empty: none
+  TensorId addend;  ///< invalid: none
+  bool relu = false;
+};
+
 /// What is computed without the backend, by the node whose result it gives.
-using OwnKernels = std::map<std::int32_t, std::variant<Reduction, OwnedSlice>>;
+using OwnKernel = std::variant<Reduction, OwnedSlice, Product>;
+using OwnKernels = std::map<std::int32_t, OwnKernel>;
 
 /// Finds every index_add of messages by target with what it reads: the aliases, factor per edge and
 /// gather, and the division that makes it a mean. Slices are among them, too. O(nodes).

@@ -17,6 +17,7 @@
 
 #include "gnn/run/bfloat16_features.hpp"
 #include "gnn/run/csr_kernels.hpp"
+#include "gnn/run/find_products.hpp"
 #include "gnn/run/linear_before_aggregate.hpp"
 #include "gnn/run/segment_nodes.hpp"
 #include "gnn/run/tensor_rows.hpp"
@@ -184,6 +185,21 @@ class BlockRun {
       }
     }
     values_[reduction.result.value] = std::move(placed);
+  }
+
+  void operator()(const Product& product) {
+    const Shape& shape = graph_.tensor(product.result).shape;
+    Placed placed = allocate_on(device_, instance_, DType::kFloat32, shape);
+    RowProduct call;
+    call.weights = product.weights.get();
+    call.x = input_value(product.rows).tensor.as<float>();
+    call.rows = placed.tensor.element_count() / std::max<std::int64_t>(shape.back(), 1);
+    if (product.bias.bytes() > 0) call.bias = product.bias.as<float>();
+    if (product.addend.valid()) call.addend = input_value(product.addend).tensor.as<float>();
+    call.relu = product.relu;
+    call.out = placed.tensor.as_mutable<float>();
+    multiply_rows(call, device_.threads);
+    values_[product.result.value] = std::move(placed);
   }
 
   const Tensor& value(TensorId id) const { return values_.at(id.value).tensor; }
@@ -415,8 +431,10 @@ void GnnBlock::build(const Json& document, const std::shared_ptr<DeviceInstance>
   graph_ = read_valid_graph(document.dump(), file);
   instance_ = instance;
   OwnKernels own;
-  if (!device_.is_static && !aggregates_on_device_)
+  if (!device_.is_static && !aggregates_on_device_) {
     own = find_reductions(graph_, shape_.edges, weights);
+    if (multiplies_here(device_)) add_products(graph_, weights, *device_.weights, own);
+  }
   steps_ = build_block_steps(graph_, std::move(own), device_, *instance_, weights, source_);
 }
 

@@ -12,7 +12,7 @@ namespace npu::gnn {
 
 namespace {
 
-constexpr const char* kSlowProducts = "aten";
+constexpr const char* kLibtorch = "aten";
 constexpr const char* kFastProducts = "onednn";
 
 bool is_cached(const GnnDevice& device, const DeviceInstance& instance) {
@@ -27,12 +27,14 @@ std::string options_of(const GnnDevice& device) {
 }  // namespace
 
 std::shared_ptr<DeviceInstance> open_products(const GnnDevice& device) {
-  if (device.is_static || device.backend != kSlowProducts ||
+  if (device.is_static || device.backend != kLibtorch ||
       Backend::find_file(kFastProducts).empty()) {
     return nullptr;
   }
   return DeviceInstance::open(Backend::load(kFastProducts), device.options);
 }
+
+bool multiplies_here(const GnnDevice& device) { return device.backend == kLibtorch; }
 
 std::string gnn_program_key(const GnnDevice& device, const DeviceInstance& instance,
                             const GnnProgramInput& input) {

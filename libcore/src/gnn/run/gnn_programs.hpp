@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gnn/run/buffer_pool.hpp"
+#include "gnn/run/row_products.hpp"
 #include "npu/compile/cache.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/tensor/safetensors.hpp"
@@ -34,6 +35,8 @@ struct GnnDevice {
   std::shared_ptr<DeviceInstance> products;
   /// Of both instances; what blocks compute goes there.
   std::shared_ptr<BufferPool> buffers = std::make_shared<BufferPool>();
+  /// Of products that are computed here.
+  std::shared_ptr<PackedWeights> weights = std::make_shared<PackedWeights>();
   CompileCache* cache = nullptr;    ///< of programs that take long; null: compile always
   ProgramCounts* counts = nullptr;  ///< added to, if not null; one thread at a time
 };
@@ -42,6 +45,10 @@ struct GnnDevice {
 /// `onednn`, opened with the same options. Null for other devices, and where there is no such
 /// backend.
 std::shared_ptr<DeviceInstance> open_products(const GnnDevice& device);
+
+/// Whether products of float32 rows with weights are computed here, by multiply_rows: where the
+/// device is libtorch's, whose products give a row other bits where there are more or fewer rows.
+bool multiplies_here(const GnnDevice& device);
 
 /// What a program of a block is made of.
 struct GnnProgramInput {
