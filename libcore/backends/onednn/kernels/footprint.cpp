@@ -184,7 +184,6 @@ Footprint footprint(const HalfWeights& kernel) {
 Footprint footprint(const Gemv& kernel) {
   require(kernel.rows >= 1 && kernel.rows <= Gemv::kMaxRows, "'rows' is not in 1..4");
   require(kernel.threads >= 1, "'threads' is below 1");
-  require_isa(kernel.isa);
   const Count inner = at_least_one(kernel.inner, "inner");
   const Count columns = at_least_one(kernel.columns, "columns");
   const Count target = Count{kernel.rows} * columns;
@@ -208,7 +207,6 @@ Count planes_span(const std::vector<std::int64_t>& offsets, std::size_t planes, 
 
 Footprint footprint(const Attention& kernel) {
   require(is_float(kernel.type) && is_float(kernel.mask_type), "a type is no float type");
-  require_isa(kernel.isa);
   const Count queries = at_least_one(kernel.queries, "queries");
   const Count keys = at_least_one(kernel.keys, "keys");
   const Count width = at_least_one(kernel.width, "width");
@@ -293,7 +291,6 @@ Footprint footprint(const PanelWeights& kernel) {
 
 Footprint footprint(const SqueezeExcite& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
-  require_isa(kernel.isa);
   require(SqueezeExcite::supports(kernel.lanes, kernel.isa), "'lanes' are not those of 'isa'");
   require(kernel.channels > 0 && kernel.channels % kernel.lanes == 0,
           "'channels' does not fill blocks");
@@ -326,7 +323,6 @@ Footprint footprint(const ScaleShift& kernel) {
   require(is_float(kernel.type) && is_float(kernel.scale_type), "a type is no float type");
   require(!kernel.has_shift || kernel.scale_type == DType::kFloat32,
           "'scale_type' is not float32, which a shift needs");
-  require_isa(kernel.isa);
   const Count outer = at_least_one(kernel.outer, "outer");
   const Count channels =
       at_least_one(kernel.groups, "groups") * at_least_one(kernel.lanes, "lanes");
@@ -342,7 +338,6 @@ Footprint footprint(const ScaleShift& kernel) {
 
 Footprint footprint(const Elementwise& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
-  require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
   return FootprintBuilder()
       .read(count, size_of(kernel.type), true)
@@ -351,7 +346,6 @@ Footprint footprint(const Elementwise& kernel) {
 }
 
 Footprint footprint(const Softmax& kernel) {
-  require_isa(kernel.isa);
   const Count elements = at_least_one(kernel.outer, "outer") * at_least_one(kernel.count, "count") *
                          at_least_one(kernel.inner, "inner");
   return FootprintBuilder().read(elements, kFloat, true).write(elements).done();
@@ -397,7 +391,6 @@ Footprint footprint(const WindowAverage& kernel) {
 
 Footprint footprint(const MiddleReduction& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
-  require_isa(kernel.isa);
   const Count results = at_least_one(kernel.outer, "outer") * at_least_one(kernel.inner, "inner");
   return FootprintBuilder()
       .read(results * at_least_one(kernel.count, "count"), size_of(kernel.type))
@@ -538,7 +531,23 @@ Footprint footprint(const NormVectors& kernel) {
 }  // namespace
 
 Footprint footprint_of(const Kernel& kernel) {
-  return std::visit([](const auto& each) { return footprint(each); }, kernel);
+  return std::visit(
+      [](const auto& each) {
+        if constexpr (requires { each.isa; }) {
+          require(each.isa <= cpu_vector_isa(), "'isa' is more than this CPU has");
+        }
+        return footprint(each);
+      },
+      kernel);
+}
+
+std::string kernel_refusal(const Kernel& kernel) {
+  try {
+    std::visit([](const auto& each) { static_cast<void>(footprint(each)); }, kernel);
+    return {};
+  } catch (const Error& error) {
+    return error.message();
+  }
 }
 
 void set_threads(Kernel& kernel, int threads) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kernels/kernel.hpp"
@@ -31,6 +32,9 @@ struct Footprint {
 /// kInvalidGraph is thrown that names the field: a kernel may come from a hostile file. It is
 /// refused, too, if this CPU lacks the instruction set that it asks for.
 Footprint footprint_of(const Kernel& kernel);
+
+/// Why a kernel with these numbers runs on no CPU that has its instruction set; empty if it does.
+std::string kernel_refusal(const Kernel& kernel);
 
 /// Sets on how many threads a kernel runs, which scratch_bytes depends on.
 void set_threads(Kernel& kernel, int threads);

@@ -112,9 +112,8 @@ class FootprintBuilder {
   Footprint result_;
 };
 
-inline void require_isa(VectorIsa isa, VectorIsa least = VectorIsa::kAny) {
+inline void require_isa(VectorIsa isa, VectorIsa least) {
   require(isa >= least, "'isa' is below what the kernel needs");
-  require(isa <= cpu_vector_isa(), "'isa' is more than this CPU has");
 }
 
 inline void require_no_operands(const std::vector<EpilogueStep>& steps) {

@@ -6,7 +6,6 @@ namespace npu::onednn {
 
 Footprint footprint(const GroupNorm& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
-  require_isa(kernel.isa);
   const Count channels = at_least_one(kernel.channels, "channels");
   static_cast<void>(at_least_one(kernel.group_size, "group_size"));
   require(kernel.lanes == 1 || kernel.lanes == GroupNorm::kMaxLanes, "'lanes' is not 1 or 16");

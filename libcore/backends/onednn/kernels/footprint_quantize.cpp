@@ -34,7 +34,6 @@ void require_bytes_of(const Kernel& kernel) {
   require_byte(kernel.source_zero, "'source_zero' is no byte");
   require_byte(kernel.zero, "'zero' is no byte");
   require(std::isfinite(kernel.factor), "'factor' is not finite");
-  require_isa(kernel.isa);
 }
 
 }  // namespace
@@ -42,7 +41,6 @@ void require_bytes_of(const Kernel& kernel) {
 Footprint footprint(const Quantize& kernel) {
   require(is_byte(kernel.to) || kernel.to == DType::kInt16, "'to' is not uint8, int8 or int16");
   require_range(kernel.least, kernel.most, kernel.to);
-  require_isa(kernel.isa);
   return FootprintBuilder()
       .read(elements_of(kernel))
       .read(kernel.channels)
@@ -54,7 +52,6 @@ Footprint footprint(const Quantize& kernel) {
 Footprint footprint(const Dequantize& kernel) {
   require(is_byte(kernel.from) || kernel.from == DType::kInt16 || kernel.from == DType::kInt32,
           "'from' is not uint8, int8, int16 or int32");
-  require_isa(kernel.isa);
   return FootprintBuilder()
       .read(elements_of(kernel), size_of(kernel.from))
       .read(kernel.channels)
@@ -64,7 +61,6 @@ Footprint footprint(const Dequantize& kernel) {
 }
 
 Footprint footprint(const ByteTable& kernel) {
-  require_isa(kernel.isa);
   const Count count = at_least_one(kernel.count, "count");
   return FootprintBuilder().read(count, 1).read(256, 1).write(count, 1).done();
 }
@@ -106,7 +102,6 @@ Footprint footprint(const QuantizedResample& kernel) {
 }
 
 Footprint footprint(const SplitRows& kernel) {
-  require_isa(kernel.isa);
   const Count count = at_least_one(kernel.rows, "rows") * at_least_one(kernel.count, "count");
   return FootprintBuilder().read(count).write(count * 2, 1).done();
 }
@@ -130,7 +125,6 @@ Count words_of(DType type, std::int64_t inner) {
 Footprint footprint(const IntegerRows& kernel) {
   require(is_byte(kernel.type) || kernel.type == DType::kInt32,
           "'type' is not uint8, int8 or int32");
-  require_isa(kernel.isa);
   const Count batch = at_least_one(kernel.batch, "batch");
   const Count channels = at_least_one(kernel.channels, "channels");
   require(at_least_one(kernel.groups, "groups").value() <= kernel.channels &&
@@ -171,7 +165,6 @@ Footprint footprint(const IntegerProduct& kernel) {
   constexpr std::int64_t kMostShift = 256;
   const bool is_bytes = kernel.type == DType::kUInt8;
   require(is_bytes || kernel.type == DType::kInt32, "'type' is not uint8 or int32");
-  require_isa(kernel.isa);
   require(!kernel.uses_vnni || cpu_has_vnni(), "'uses_vnni' is more than this CPU has");
   for (const std::int64_t shift : {kernel.left_shift, kernel.right_shift}) {
     require(-kMostShift <= shift && shift <= kMostShift, "a shift is too large");
@@ -202,7 +195,6 @@ Footprint footprint(const AttentionSum& kernel) {
   require_byte(kernel.zero, "'zero' is no byte");
   require(std::isfinite(kernel.factor), "'factor' is not finite");
   require(kernel.count <= kMostCount, "'count' is too large");
-  require_isa(kernel.isa);
   const Count rows = at_least_one(kernel.rows, "rows");
   const Count width = at_least_one(kernel.width, "width");
   return FootprintBuilder()
@@ -221,7 +213,6 @@ Footprint footprint(const QuantizedBinary& kernel) {
   }
   require(std::isfinite(kernel.a_factor) && std::isfinite(kernel.b_factor),
           "a factor is not finite");
-  require_isa(kernel.isa);
   const Count part = at_least_one(kernel.outer, "outer") * at_least_one(kernel.inner, "inner");
   const Count count = part * at_least_one(kernel.repeat, "repeat") *
                       at_least_one(kernel.inner_repeat, "inner_repeat");

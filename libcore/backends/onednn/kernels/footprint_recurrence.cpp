@@ -17,7 +17,6 @@ void check_weights(const Recurrence& kernel, std::int64_t inputs) {
 }  // namespace
 
 Footprint footprint(const Recurrence& kernel) {
-  require_isa(kernel.isa);
   require(kernel.layers >= 1 && kernel.layers <= kMostLayers, "'layers' is not in 1..1024");
   require(kernel.directions == 1 || kernel.directions == 2, "'directions' is not 1 or 2");
   check_weights(kernel, kernel.inputs);

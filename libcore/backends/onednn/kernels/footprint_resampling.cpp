@@ -6,7 +6,6 @@ namespace npu::onednn {
 
 Footprint footprint(const Resample& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
-  require_isa(kernel.isa);
   const Count vectors = at_least_one(kernel.planes, "planes") * at_least_one(kernel.lanes, "lanes");
   Count source = vectors;
   Count target = vectors;
@@ -24,7 +23,6 @@ Footprint footprint(const Resample& kernel) {
 Footprint footprint(const GridSample& kernel) {
   constexpr std::int64_t kMostElements = 1 << 30;   // places in a plane have 32 bits
   constexpr std::int64_t kMostPositions = 1 << 22;  // float32 counts them with halves between
-  require_isa(kernel.isa);
   Count plane = 1;
   Count result = 1;
   for (int i = 0; i < 2; ++i) {

@@ -47,7 +47,6 @@ bool is_element_size(std::size_t size) { return size == 1 || size == 2 || size =
 
 Footprint footprint(const TypedBinary& kernel) {
   require(TypedBinary::supports(kernel.op, kernel.type), "'type' is none that 'op' takes");
-  require_isa(kernel.isa);
   const Count target_size = TypedBinary::gives_bool(kernel.op) ? Count{1} : size_of(kernel.type);
   return FootprintBuilder()
       .read(span_of(kernel.extents, kernel.a_strides), size_of(kernel.type))
@@ -58,7 +57,6 @@ Footprint footprint(const TypedBinary& kernel) {
 
 Footprint footprint(const Select& kernel) {
   require(is_element_size(kernel.element_size), "'element_size' is not 1, 2, 4 or 8");
-  require_isa(kernel.isa);
   const Count size = static_cast<std::int64_t>(kernel.element_size);
   return FootprintBuilder()
       .read(span_of(kernel.extents, kernel.condition_strides), 1)

@@ -17,6 +17,9 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <type_traits>
+
+#include "kernels/footprint.hpp"
 
 namespace npu::onednn {
 
@@ -436,13 +439,28 @@ Candidate gemv_candidate(const Gemv& gemv, std::string refusal) {
   return result;
 }
 
-/// Kernels of our own that do not do an epilogue are no candidates for it.
-void ask_for_epilogue(std::vector<Candidate>& candidates, const Epilogue& epilogue) {
-  const std::string refusal = operand_kernel_refusal(epilogue);
+/// What a kernel of our own says to its numbers.
+std::string number_refusal(const Candidate::Kernel& kernel) {
+  return std::visit(
+      [](const auto& each) -> std::string {
+        if constexpr (std::is_same_v<decltype(each), const std::monostate&>)
+          return {};
+        else
+          return kernel_refusal(each);
+      },
+      kernel);
+}
+
+/// Kernels of our own that do not take their numbers, or do not do an epilogue, are no candidates.
+void ask_kernels(std::vector<Candidate>& candidates, const Epilogue& epilogue) {
+  const std::string no_epilogue = operand_kernel_refusal(epilogue);
   for (Candidate& each : candidates) {
-    if (refusal.empty() || !each.is_own() || !each.cycles) continue;
+    if (!each.is_own() || !each.cycles) continue;
+    std::string refusal = number_refusal(each.kernel);
+    if (refusal.empty()) refusal = no_epilogue;
+    if (refusal.empty()) continue;
     each.cycles.reset();
-    each.refusal = refusal;
+    each.refusal = std::move(refusal);
   }
 }
 
@@ -510,7 +528,7 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
       strassen_candidate(gemm, refusal.empty() ? strassen_refusal(gemm, machine) : refusal));
   if (auto own = float16_candidate(gemm, refusal, machine)) candidates.push_back(*std::move(own));
   candidates.push_back({kOneDnn, {}, primitive_cycles(shape, machine), ""});
-  ask_for_epilogue(candidates, epilogue);
+  ask_kernels(candidates, epilogue);
   return sorted(std::move(candidates));
 }
 
@@ -538,7 +556,7 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
   if (auto own = float32_candidate(gemm, machine)) candidates.push_back(*std::move(own));
   candidates.push_back({kOneDnn, {}, primitive_cycles(gemm), ""});
   if (auto own = float16_candidate(gemm, "", machine)) candidates.push_back(*std::move(own));
-  ask_for_epilogue(candidates, epilogue);
+  ask_kernels(candidates, epilogue);
   return sorted(std::move(candidates));
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pointwise convolution and the depthwise convolution behind it, as inverted residuals have
 // them, in one kernel that never stores what is between the two.
-#include <algorithm>
-
 #include "lowering/convolution.hpp"
 #include "npu/ops/op_catalogue.hpp"
 
@@ -59,10 +57,8 @@ bool is_depthwise_part(Lowering& lowering, const ConvolutionCall& call, DType ty
   const Shape weight = dimensions(call.weight.layout);
   const Spatial& spatial = call.spatial;
   return call.type == type && weight.size() == 4 && weight[1] == 1 && weight[0] == call.groups &&
-         weight[2] == weight[3] && ExpandDepthwise::supports(weight[2], spatial.stride[0]) &&
-         spatial.stride[0] == spatial.stride[1] && all_are(spatial.dilation, 1) &&
-         spatial.pad_begin == spatial.pad_end &&
-         std::max(spatial.pad_begin[0], spatial.pad_begin[1]) < weight[2] &&
+         weight[2] == weight[3] && spatial.stride[0] == spatial.stride[1] &&
+         all_are(spatial.dilation, 1) && spatial.pad_begin == spatial.pad_end &&
          lowering.is_constant(call.weight) && (!call.bias || lowering.is_constant(*call.bias)) &&
          !is_pinned(lowering.node());
 }

@@ -4,6 +4,7 @@
 // refused group is taken back as a whole.
 #include <algorithm>
 
+#include "kernels/footprint.hpp"
 #include "lowering/lowering.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
@@ -137,6 +138,10 @@ void Lowering::add_kernel(std::span<const Value> reads, const Value& write, Kern
         {add_buffer({BufferKind::kArena, scratch_bytes, 0, {}, {}, 0, false}), 0});
   }
   set_isa(kernel, machine_->isa);
+  // What load would not take is refused here, where it has a node and another kernel may do it.
+  if (const std::string refusal = kernel_refusal(kernel); !refusal.empty()) {
+    refuse("", "kernel '" + std::string(kernel_name(kernel)) + "' does not compute it: " + refusal);
+  }
   step.kernel = std::move(kernel);
   add_step(std::move(step));
 }

@@ -2,7 +2,13 @@
 // The choice depends only on the machine and the shape, so the choices of all machines are tested.
 #include "lowering/choose_kernel.hpp"
 
+#include <algorithm>
+#include <random>
+#include <set>
+#include <type_traits>
+
 #include "catch.hpp"
+#include "kernels/footprint.hpp"
 
 namespace npu::onednn {
 namespace {
@@ -319,6 +325,89 @@ TEST_CASE("a convolution of a video with taps in space or in time is one of imag
   shape.weight = {128, 64, 1, 3, 3};
   shape.spatial = {{1, 1, 1}, {0, 2, 2}, {0, 2, 2}, {1, 2, 2}};
   CHECK(!refusal_of("winograd", shape).empty());
+}
+
+namespace {
+
+/// A convolution whose numbers lie at the edges of the kernels' rules: padding below, at and above
+/// the taps, few pixels, strides, dilation, groups, channels around multiples of vectors.
+ConvolutionShape drawn_convolution(std::minstd_rand& random) {
+  const auto one_of = [&](std::initializer_list<std::int64_t> values) {
+    return values.begin()[random() % values.size()];
+  };
+  ConvolutionShape shape;
+  const auto rank = static_cast<std::size_t>(one_of({1, 2, 2, 2, 3}));
+  const std::int64_t inputs = one_of({1, 8, 15, 16, 32, 64, 512});
+  const std::int64_t outputs = one_of({1, 8, 16, 17, 32, 64, 512});
+  shape.groups = one_of({1, 1, 1, 2, 4});
+  shape.source = {one_of({1, 2, 3}), inputs * shape.groups};
+  shape.weight = {outputs * shape.groups, inputs};
+  shape.target = {shape.source[0], shape.weight[0]};
+  const std::int64_t stride = one_of({1, 1, 2, 3});
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t taps = one_of({1, 1, 2, 3, 3, 5, 7});
+    const std::int64_t dilation = one_of({1, 1, 2, 3});
+    const std::int64_t span = dilation * (taps - 1) + 1;
+    shape.source.push_back(one_of({1, taps, span, span + 1, 13, 28}));
+    shape.weight.push_back(taps);
+    shape.spatial.stride.push_back(random() % 4 == 0 ? one_of({1, 2, 3}) : stride);
+    shape.spatial.dilation.push_back(dilation);
+    for (auto* pad : {&shape.spatial.pad_begin, &shape.spatial.pad_end}) {
+      pad->push_back(one_of({0, taps / 2, taps - 1, taps, span, span + 1}));
+    }
+    const std::int64_t padded =
+        shape.source.back() + shape.spatial.pad_begin.back() + shape.spatial.pad_end.back();
+    const std::int64_t room = std::max(padded, span) - span;
+    shape.source.back() += std::max(padded, span) - padded;
+    shape.target.push_back(room / shape.spatial.stride.back() + 1);
+  }
+  return shape;
+}
+
+/// Names of the candidates with an estimate, whose numbers their kernels have to take.
+std::set<std::string> check_candidates(const std::vector<Candidate>& candidates) {
+  std::set<std::string> names;
+  for (const Candidate& each : candidates) {
+    if (!each.cycles) {
+      CHECK_FALSE(each.refusal.empty());
+      continue;
+    }
+    names.emplace(each.name);
+    std::visit(
+        [&](const auto& kernel) {
+          if constexpr (!std::is_same_v<decltype(kernel), const std::monostate&>) {
+            CHECK(kernel_refusal(kernel).empty());
+          }
+        },
+        each.kernel);
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("what is chosen is taken where a plan is loaded", "[onednn][choose]") {
+  std::minstd_rand random(7);
+  std::set<std::string> names;
+  for (int i = 0; i < 20000; ++i) {
+    Machine any = machine(static_cast<VectorIsa>(random() % 3));
+    any.float16_weights = random() % 4 == 0;
+    any.multiplies_float16 = any.float16_weights && any.isa == VectorIsa::kAvx512;
+    names.merge(check_candidates(choose_convolution(drawn_convolution(random), {}, any)));
+    const auto extent = [&] { return static_cast<std::int64_t>(random() % 70 + 1) * 8; };
+    const std::int64_t inner = extent();
+    const ProductShape product{static_cast<std::int64_t>(random() % 40 + 1), inner, extent(),
+                               inner + static_cast<std::int64_t>(random() % 2) * 16};
+    names.merge(check_candidates(choose_product(product, {}, any)));
+  }
+  CHECK(names.size() == 8);  // each kernel of our own, and oneDNN's
+  ConvolutionShape flat = convolution(64, 64, 1, 14);
+  flat.weight[3] = 3;
+  flat.spatial.pad_begin = flat.spatial.pad_end = {1, 1};
+  flat.source = {1, 64, 14, 14};
+  flat.target = {1, 64, 16, 14};
+  CHECK(refusal_of("winograd", flat) == "'pad' is not below the taps");
+  CHECK(taken(flat) == "onednn");
 }
 
 TEST_CASE("every candidate says why it was not taken", "[onednn][choose]") {
