@@ -11,6 +11,7 @@
 #include "catch.hpp"
 #include "graph_builder.hpp"
 #include "npu/runtime/weight_store.hpp"
+#include "test_paths.hpp"
 
 namespace npu {
 namespace {
