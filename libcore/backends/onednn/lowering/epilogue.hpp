@@ -40,6 +40,7 @@ struct EpilogueOp {
   Kind kind = Kind::kFunction;
   Operand operand = Operand::kNone;
   std::string_view op;  ///< "relu" for aten.relu_.default; refers to the graph
+  NodeId node{};        ///< that it is a part of
   TensorId tensor{};
   float number = 0.0F;
   float alpha = 1.0F;  ///< the factor of the operand of kAdd and kSubtract

@@ -98,9 +98,11 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
                          target, dims(call.spatial.stride), dilation, dims(call.spatial.pad_begin),
                          dims(call.spatial.pad_end));
   };
-  if (!call.bias) return {describe_with(), attributes, lowering.engine()};
-  return {describe_with(plain_layout({call.output[1]}, DType::kFloat32)), attributes,
-          lowering.engine()};
+  if (!call.bias)
+    return first_right(Forward::primitive_desc(describe_with(), attributes, lowering.engine()));
+  return first_right(
+      Forward::primitive_desc(describe_with(plain_layout({call.output[1]}, DType::kFloat32)),
+                              attributes, lowering.engine()));
 }
 
 bool suits_blocks(const Lowering& lowering, const ConvolutionCall& call) {
@@ -238,9 +240,10 @@ Lowered<Value> add_convolution(Lowering& lowering, const ConvolutionCall& call) 
   const Layout layout = primitive.dst_desc();
   const auto epilogue = bind_epilogue(lowering, layout, {source}, !sums_in_target(primitive));
   if (!epilogue) return epilogue.refusal();
-  const PostOps post = post_ops_of(*epilogue);
-  if (post.operations.len() != 0) {
-    auto fused = with_post_ops(lowering, call, choice, primitive, post);
+  const auto post = post_ops_of(lowering, *epilogue);
+  if (!post) return post.refusal();
+  if (post->operations.len() != 0) {
+    auto fused = with_post_ops(lowering, call, choice, primitive, *post);
     if (!fused) return fused.refusal();
     primitive = *std::move(fused);
   }
@@ -248,7 +251,7 @@ Lowered<Value> add_convolution(Lowering& lowering, const ConvolutionCall& call) 
                                            primitive.weights_desc());
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}};
   if (call.bias) reads.push_back({DNNL_ARG_BIAS, *call.bias});
-  reads.insert(reads.end(), post.reads.begin(), post.reads.end());
+  reads.insert(reads.end(), post->reads.begin(), post->reads.end());
   const Value target = target_of(lowering, epilogue->accumulated, call.type, layout);
   lowering.note_choice(choice_of(candidates));
   lowering.add_primitive(primitive, reads, target);

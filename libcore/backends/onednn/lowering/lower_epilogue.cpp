@@ -84,7 +84,9 @@ class Reader {
   }
 
   /// Nothing, or why there is no such op in an epilogue.
-  std::optional<NotFused> add(const Node& node, std::int32_t position) {
+  std::optional<NotFused> add(NodeId id, std::int32_t position) {
+    const Node& node = graph_.node(id);
+    node_ = id;
     if (is_norm(node) || is_alias(node)) return std::nullopt;
     const BoundNode arguments = bound(graph_, node);
     const std::string_view name = base_name(node.op_type);
@@ -94,7 +96,10 @@ class Reader {
     if (name == "add" || name == "sub" || name == "mul" || name == "rsub") {
       add_function(name, number_function(lowering_, arguments));
     } else if (name == "div") {
-      EpilogueOp op{.kind = Kind::kDivide, .operand = EpilogueOp::Operand::kNumber, .op = name};
+      EpilogueOp op{.kind = Kind::kDivide,
+                    .operand = EpilogueOp::Operand::kNumber,
+                    .op = name,
+                    .node = node_};
       op.number = static_cast<float>(arguments.number("other"));
       result_.ops.push_back(op);
     } else {
@@ -113,7 +118,7 @@ class Reader {
 
  private:
   void add_function(std::string_view name, const Eltwise& function) {
-    EpilogueOp op{.kind = Kind::kFunction, .op = name, .function = function};
+    EpilogueOp op{.kind = Kind::kFunction, .op = name, .node = node_, .function = function};
     op.step = step_of(function);
     result_.ops.push_back(op);
   }
@@ -122,7 +127,7 @@ class Reader {
                                          TensorId other) {
     const auto kind = arithmetic_kind(name);
     if (!kind) return NotFused{"no kernel computes '" + std::string(name) + "' behind its node"};
-    EpilogueOp op{.kind = *kind, .op = name, .tensor = other};
+    EpilogueOp op{.kind = *kind, .op = name, .node = node_, .tensor = other};
     if (arguments.find("alpha") != nullptr) {
       if (arguments.tensor("alpha")) return NotFused{"a factor behind the node is a tensor"};
       op.alpha = static_cast<float>(arguments.number("alpha"));
@@ -138,6 +143,7 @@ class Reader {
   const Lowering& lowering_;
   const Graph& graph_;
   std::int64_t elements_ = 1;
+  NodeId node_;  ///< that is being read
   Epilogue result_;
 };
 
@@ -248,8 +254,9 @@ Lowered<Epilogue> read_epilogue(const Lowering& lowering, const FusionGroup& gro
   if (group.kind != FusionGroup::Kind::kEpilogue) return Epilogue{};
   Reader reader(lowering, group);
   for (std::size_t i = 1; i < group.nodes.size(); ++i) {
-    const Node& node = lowering.graph().node(group.nodes[i]);
-    if (auto refusal = reader.add(node, group.operand[i - 1])) return *std::move(refusal);
+    if (auto refusal = reader.add(group.nodes[i], group.operand[i - 1])) {
+      return *std::move(refusal);
+    }
   }
   return reader.take();
 }
@@ -287,22 +294,45 @@ Lowered<OwnEpilogue> own_epilogue(Lowering& lowering, const Value& source, const
   return OwnEpilogue{*std::move(bound), *std::move(steps)};
 }
 
-PostOps post_ops_of(const BoundEpilogue& epilogue) {
-  PostOps result;
+NotFused second_function(const Lowering& lowering, NodeId node) {
+  return {"oneDNN would compute node '" + lowering.graph().node(node).name +
+              "' with the numbers of a function of its kind before it",
+          node};
+}
+
+PostOpRecord post_op_of(const Eltwise& function) {
+  PostOpRecord record;
+  record.algorithm = static_cast<std::int64_t>(function.function);
+  record.alpha = function.alpha;
+  record.beta = function.beta;
+  return record;
+}
+
+Lowered<PostOps> post_ops_of(const Lowering& lowering, const BoundEpilogue& epilogue) {
+  std::vector<PostOpRecord> list;
+  std::vector<Value> operands;
   for (const BoundEpilogue::Op& each : epilogue.ops) {
     const EpilogueOp& op = each.op;
-    if (op.kind == Kind::kFunction) {
-      result.operations.append_eltwise(1.0F, op.function.function, op.function.alpha,
-                                       op.function.beta);
-    } else if (each.accumulates) {
-      result.operations.append_sum(accumulation_factor(op));
-    } else {
-      const int index = result.operations.len();
-      result.operations.append_binary(binary_function(op.kind), each.operand->layout);
-      result.reads.push_back(
-          {DNNL_ARG_ATTR_MULTIPLE_POST_OP(index) | DNNL_ARG_SRC_1, *each.operand});
+    PostOpRecord record = post_op_of(op.function);
+    if (each.accumulates) {
+      record = {.kind = PostOpRecord::Kind::kSum, .alpha = accumulation_factor(op)};
+    } else if (op.kind != Kind::kFunction) {
+      record = {.kind = PostOpRecord::Kind::kBinary,
+                .algorithm = static_cast<std::int64_t>(binary_function(op.kind))};
+      operands.push_back(*each.operand);
     }
+    if (!append_post_op(list, record)) return second_function(lowering, op.node);
   }
+  PostOps result;
+  std::vector<Layout> layouts;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].kind != PostOpRecord::Kind::kBinary) continue;
+    const Value& operand = operands[layouts.size()];
+    layouts.push_back(operand.layout);
+    result.reads.push_back(
+        {DNNL_ARG_ATTR_MULTIPLE_POST_OP(static_cast<int>(i)) | DNNL_ARG_SRC_1, operand});
+  }
+  result.operations = make_post_ops(list, layouts);
   return result;
 }
 

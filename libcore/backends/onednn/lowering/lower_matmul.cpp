@@ -60,10 +60,10 @@ dnnl::matmul::primitive_desc describe(Lowering& lowering, const MatmulCall& call
   if (call.bias) {
     Shape bias(static_cast<std::size_t>(target.data.ndims), 1);
     bias.back() = target.data.dims[target.data.ndims - 1];
-    return {dnnl::matmul::desc(a, b, plain_layout(bias, DType::kFloat32), target), attributes,
-            lowering.engine()};
+    return first_right(dnnl::matmul::primitive_desc(
+        {a, b, plain_layout(bias, DType::kFloat32), target}, attributes, lowering.engine()));
   }
-  return {dnnl::matmul::desc(a, b, target), attributes, lowering.engine()};
+  return first_right(dnnl::matmul::primitive_desc({a, b, target}, attributes, lowering.engine()));
 }
 
 }  // namespace
@@ -132,9 +132,9 @@ Lowered<ProductTarget> finish_product(Lowering& lowering, const MatmulCall& call
                                       std::initializer_list<Value> factors, const Layout& layout,
                                       const Describe& describe_with) {
   if (call.addend) {
-    dnnl::post_ops sum;
-    sum.append_sum(call.addend_scale);
-    return ProductTarget{describe_with(sum), {}, filled_target(lowering, call, layout)};
+    const PostOpRecord sum{.kind = PostOpRecord::Kind::kSum, .alpha = call.addend_scale};
+    return ProductTarget{
+        describe_with(make_post_ops({&sum, 1}, {})), {}, filled_target(lowering, call, layout)};
   }
   if (!lowering.has_epilogue()) return ProductTarget{bare, {}, std::nullopt};
   if (call.type != lowering.compute_type()) {
@@ -142,13 +142,14 @@ Lowered<ProductTarget> finish_product(Lowering& lowering, const MatmulCall& call
   }
   const auto epilogue = bind_epilogue(lowering, layout, factors);
   if (!epilogue) return epilogue.refusal();
-  PostOps post = post_ops_of(*epilogue);
-  if (post.operations.len() == 0) return ProductTarget{bare, {}, std::nullopt};
-  auto fused = describe_with(post.operations);
+  const auto post = post_ops_of(lowering, *epilogue);
+  if (!post) return post.refusal();
+  if (post->operations.len() == 0) return ProductTarget{bare, {}, std::nullopt};
+  auto fused = describe_with(post->operations);
   if (is_reference(fused) && !is_reference(bare)) {
     return NotFused{"with what stands behind it the product would be a slower one"};
   }
-  return ProductTarget{std::move(fused), std::move(post.reads), epilogue->accumulated};
+  return ProductTarget{std::move(fused), post->reads, epilogue->accumulated};
 }
 
 }  // namespace

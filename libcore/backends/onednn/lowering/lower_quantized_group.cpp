@@ -22,12 +22,14 @@ namespace npu::onednn {
 
 namespace {
 
-Lowered<QuantizedTarget> read_target(const Lowering& lowering, const Node& node) {
+Lowered<QuantizedTarget> read_target(const Lowering& lowering, NodeId id) {
+  const Node& node = lowering.graph().node(id);
   const BoundNode arguments = bound(lowering.graph(), node);
   if (arguments.find("scale") == nullptr)
     return NotFused{"the result has a scale for each channel"};
   QuantizedTarget target;
   target.node = &node;
+  target.id = id;
   target.type = lowering.dtype(node.outputs.front());
   target.scale = static_cast<float>(conversion_number(lowering, arguments, "scale"));
   target.zero_point = conversion_integer(lowering, arguments, "zero_point");
@@ -68,7 +70,7 @@ Lowered<QuantizedOp> read_op(Lowering& lowering, const FusionGroup& group) {
   for (std::size_t i = 1; i < group.nodes.size(); ++i) {
     const Node& node = graph.node(group.nodes[i]);
     if (is_quantization(node.op_type)) {
-      auto target = read_target(lowering, node);
+      auto target = read_target(lowering, group.nodes[i]);
       if (!target) return target.refusal();
       op.target = *target;
       break;
@@ -86,10 +88,10 @@ Lowered<QuantizedOp> read_op(Lowering& lowering, const FusionGroup& group) {
           bound(lowering.graph(), node).number("alpha") != 1.0) {
         return NotFused{"node '" + node.name + "' adds something else than int8 numbers"};
       }
-      op.steps.push_back({std::nullopt, *addend});
+      op.steps.push_back({std::nullopt, *addend, group.nodes[i]});
     } else {
       for (const Eltwise& function : functions_of(lowering, node)) {
-        op.steps.push_back({function, std::nullopt});
+        op.steps.push_back({function, std::nullopt, group.nodes[i]});
       }
     }
     value = node.outputs.front();

@@ -2,10 +2,10 @@
 // Convolutions and matrix products of int8 as one primitive of oneDNN: zero points are the
 // primitive's own, the scale of source and weights is an output scale for each channel, the bias is
 // divided by it, and what stands behind the op becomes post-ops in front of the target's zero
-// point. Where these are ReLUs, bounds and sums, the division by the target's scale is a part of
-// the output scale; else it is the last post-op. A ReLU whose zero is the least number of the
-// target is no work at all. A batch norm behind a convolution is a factor of the output scale and a
-// part of the bias.
+// point. Where these are ReLUs, bounds, linear functions and sums, the division by the target's
+// scale is a part of the output scale; else it is the last post-op. A ReLU whose zero is the least
+// number of the target is no work at all. A batch norm behind a convolution is a factor of the
+// output scale and a part of the bias.
 //
 // Activations have channels last, which oneDNN's int8 kernels want. Weights are packed when they
 // are compiled, with the sums that make up for the source's sign and zero point behind them.
@@ -93,17 +93,20 @@ Lowered<NormTerms> norm_terms(const Lowering& lowering, const Node& norm, std::i
   return terms;
 }
 
-bool is_bounded_linear(const Eltwise& function) {
+/// True for a function of which u * f(x / u) is one, too: the unit of what it reads and gives may
+/// be any.
+bool is_piecewise_linear(const Eltwise& function) {
   return function.function == dnnl::algorithm::eltwise_relu ||
-         function.function == dnnl::algorithm::eltwise_clip;
+         function.function == dnnl::algorithm::eltwise_clip ||
+         function.function == dnnl::algorithm::eltwise_linear;
 }
 
-/// The functions with all numbers divided by `unit`.
-void append_function(dnnl::post_ops& operations, const Eltwise& function, float unit) {
-  const bool is_clip = function.function == dnnl::algorithm::eltwise_clip;
-  const float alpha = is_clip ? function.alpha / unit : function.alpha;
-  const float beta = is_clip ? function.beta / unit : function.beta;
-  operations.append_eltwise(1.0F, function.function, alpha, beta);
+/// Such a function of numbers that are divided by `unit`; others if that is 1.
+PostOpRecord post_op_in(const Eltwise& function, float unit) {
+  PostOpRecord record = post_op_of(function);
+  if (function.function == dnnl::algorithm::eltwise_clip) record.alpha /= unit;
+  if (function.function != dnnl::algorithm::eltwise_relu) record.beta /= unit;
+  return record;
 }
 
 /// True for bounds that the target's range has anyway.
@@ -114,17 +117,29 @@ bool is_in_range(const Eltwise& function, const QuantizedTarget& target) {
   if (function.function == dnnl::algorithm::eltwise_relu) {
     return function.alpha == 0.0F && zero <= least;
   }
+  if (function.function != dnnl::algorithm::eltwise_clip) return false;
   return function.alpha / target.scale + zero <= least &&
          function.beta / target.scale + zero >= most;
 }
 
+/// The target's scale, unless the sums have it, and its range.
+bool append_quantization(Finish& finish, const QuantizedTarget& target, bool at_once) {
+  using Algorithm = dnnl::algorithm;
+  const Eltwise scale{Algorithm::eltwise_linear, 1.0F / target.scale};
+  if (!at_once && !append_post_op(finish.operations, post_op_of(scale))) return false;
+  if (target.is_whole()) return true;
+  const Eltwise range{Algorithm::eltwise_clip, static_cast<float>(target.least - target.zero_point),
+                      static_cast<float>(target.most - target.zero_point)};
+  return append_post_op(finish.operations, post_op_of(range));
+}
+
 }  // namespace
 
-Lowered<Finish> finish_of(const QuantizedOp& op, float source_scale,
+Lowered<Finish> finish_of(const Lowering& lowering, const QuantizedOp& op, float source_scale,
                           const std::vector<float>& weight_scales) {
   const bool at_once =
       op.target && std::all_of(op.steps.begin(), op.steps.end(), [](const auto& s) {
-        return !s.function || is_bounded_linear(*s.function);
+        return !s.function || is_piecewise_linear(*s.function);
       });
   const float unit = at_once ? op.target->scale : 1.0F;
   Finish finish;
@@ -136,39 +151,27 @@ Lowered<Finish> finish_of(const QuantizedOp& op, float source_scale,
       return NotFused{"a scale is zero, or too small or large"};
     }
   }
-  // With oneDNN 2.6 the second of two linear functions has no effect if bounds are in between, so
-  // that one at the end becomes one with the quantization, and others are refused.
-  float factor = op.target ? 1.0F / op.target->scale : 1.0F;
-  float shift = 0.0F;
   for (const QuantizedStep& step : op.steps) {
     if (step.function) {
       const bool is_last = &step == &op.steps.back();
-      if (op.target && step.function->function == dnnl::algorithm::eltwise_linear) {
-        if (!is_last) return NotFused{"other functions are behind a linear one"};
-        shift = step.function->beta * factor;
-        factor *= step.function->alpha;
-        continue;
-      }
       if (at_once && is_last && is_in_range(*step.function, *op.target)) continue;
-      append_function(finish.operations, *step.function, unit);
+      if (!append_post_op(finish.operations, post_op_in(*step.function, unit))) {
+        return second_function(lowering, step.node);
+      }
       continue;
     }
-    if (finish.sum || !op.target) return NotFused{"a primitive adds one tensor of int8 only"};
+    if (finish.sum || !op.target) {
+      return NotFused{"a primitive adds one tensor of int8 only", step.node};
+    }
     finish.sum = step.addend;
-    finish.operations.append_sum(static_cast<float>(step.addend->scale) / unit,
-                                 static_cast<std::int32_t>(step.addend->zero_point),
-                                 primitive_type(step.addend->type));
+    const PostOpRecord sum{.kind = PostOpRecord::Kind::kSum,
+                           .alpha = static_cast<float>(step.addend->scale) / unit,
+                           .zero_point = step.addend->zero_point,
+                           .type = step.addend->type};
+    if (!append_post_op(finish.operations, sum)) return NotFused{};
   }
-  if (!op.target) return finish;
-  const QuantizedTarget& target = *op.target;
-  using Algorithm = dnnl::algorithm;
-  if (!at_once) {
-    finish.operations.append_eltwise(1.0F, Algorithm::eltwise_linear, factor, shift);
-  }
-  if (!target.is_whole()) {
-    finish.operations.append_eltwise(1.0F, Algorithm::eltwise_clip,
-                                     static_cast<float>(target.least - target.zero_point),
-                                     static_cast<float>(target.most - target.zero_point));
+  if (op.target && !append_quantization(finish, *op.target, at_once)) {
+    return second_function(lowering, op.target->id);
   }
   return finish;
 }
@@ -186,7 +189,7 @@ dnnl::primitive_attr attributes_of(const Finish& finish, int channel_mask,
   };
   set_zero(DNNL_ARG_SRC, source.zero_point);
   if (op.target) set_zero(DNNL_ARG_DST, op.target->zero_point);
-  if (finish.operations.len() != 0) attributes.set_post_ops(finish.operations);
+  if (!finish.operations.empty()) attributes.set_post_ops(make_post_ops(finish.operations, {}));
   return attributes;
 }
 
@@ -292,9 +295,11 @@ dnnl::convolution_forward::primitive_desc describe(Lowering& lowering, const Con
                          dims(call.spatial.stride), dilation, dims(call.spatial.pad_begin),
                          dims(call.spatial.pad_end));
   };
-  if (!has_bias) return {describe_with(), attributes, lowering.engine()};
-  return {describe_with(plain_layout({call.output[1]}, DType::kFloat32)), attributes,
-          lowering.engine()};
+  if (!has_bias)
+    return first_right(Forward::primitive_desc(describe_with(), attributes, lowering.engine()));
+  return first_right(
+      Forward::primitive_desc(describe_with(plain_layout({call.output[1]}, DType::kFloat32)),
+                              attributes, lowering.engine()));
 }
 
 Lowered<dnnl::convolution_forward::primitive_desc> choose(Lowering& lowering,
@@ -373,7 +378,7 @@ Lowered<Value> add_quantized_convolution(Lowering& lowering, const QuantizedOp& 
   const ConvolutionCall& call = convolution.call;
   const auto terms = channel_terms(lowering, op, weight->scales, call.output[1]);
   if (!terms) return terms.refusal();
-  const auto finish = finish_of(op, source->scale, terms->scales);
+  const auto finish = finish_of(lowering, op, source->scale, terms->scales);
   if (!finish) return finish.refusal();
   convolution.weight = dimensions(weight->value.layout);
   if (call.groups > 1) {
@@ -476,7 +481,7 @@ Lowered<Value> add_quantized_product(Lowering& lowering, const QuantizedOp& op) 
   if (!source) return source.refusal();
   const auto right = right_factor(lowering, *factors, source->value.type);
   if (!right) return right.refusal();
-  const auto finish = finish_of(op, source->scale, right->scales);
+  const auto finish = finish_of(lowering, op, source->scale, right->scales);
   if (!finish) return finish.refusal();
   const Shape& result_shape = lowering.shape(op.node->outputs.front());
   const Shape right_shape = dimensions(right->value.layout);
@@ -513,7 +518,8 @@ Lowered<Value> add_quantized_product(Lowering& lowering, const QuantizedOp& op) 
   const dnnl::matmul::desc descriptor =
       factors->bias ? dnnl::matmul::desc(left.layout, right_layout, bias_layout, target_layout)
                     : dnnl::matmul::desc(left.layout, right_layout, target_layout);
-  const dnnl::matmul::primitive_desc primitive(descriptor, attributes, lowering.engine());
+  const auto primitive =
+      first_right(dnnl::matmul::primitive_desc(descriptor, attributes, lowering.engine()));
   if (is_slow(primitive)) return kNoFastKernel;
   const Value weights = lowering.in_layout(right->value, primitive.weights_desc());
   std::vector<PrimitiveOperand> reads{{DNNL_ARG_SRC, left}, {DNNL_ARG_WEIGHTS, weights}};

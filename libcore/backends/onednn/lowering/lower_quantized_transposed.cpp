@@ -34,9 +34,11 @@ dnnl::deconvolution_forward::primitive_desc describe(Lowering& lowering, const D
                          layout(call.output, from.type), dims(call.stride), gaps,
                          dims(call.padding), dims(call.pad_end));
   };
-  if (!from.has_bias) return {describe_with(), attributes, lowering.engine()};
-  return {describe_with(plain_layout({call.channels}, DType::kFloat32)), attributes,
-          lowering.engine()};
+  if (!from.has_bias)
+    return first_right(Forward::primitive_desc(describe_with(), attributes, lowering.engine()));
+  return first_right(
+      Forward::primitive_desc(describe_with(plain_layout({call.channels}, DType::kFloat32)),
+                              attributes, lowering.engine()));
 }
 
 Lowered<dnnl::deconvolution_forward::primitive_desc> choose(
@@ -73,7 +75,7 @@ Lowered<Value> add_quantized_transposed(Lowering& lowering, const QuantizedOp& o
   if (!scales) return scales.refusal();
   const auto terms = channel_terms(lowering, op, *scales, call.channels);
   if (!terms) return terms.refusal();
-  const auto finish = finish_of(op, source->scale, terms->scales);
+  const auto finish = finish_of(lowering, op, source->scale, terms->scales);
   if (!finish) return finish.refusal();
   const auto bias = channel_bias(lowering, call.bias, *terms, *finish, call.channels);
   if (!bias) return bias.refusal();

@@ -271,23 +271,22 @@ Lowered<Done> lower_transposed_convolution(Lowering& lowering, const BoundNode& 
           bias_layout..., any_layout(call.output, type), dims(call.stride), gaps,
           dims(call.padding), dims(call.pad_end));
     };
-    if (!folded->bias) {
-      return dnnl::deconvolution_forward::primitive_desc(describe_with(), attributes,
-                                                         lowering.engine());
-    }
-    return dnnl::deconvolution_forward::primitive_desc(
-        describe_with(plain_layout({call.channels}, DType::kFloat32)), attributes,
-        lowering.engine());
+    using Descriptor = dnnl::deconvolution_forward::primitive_desc;
+    if (!folded->bias)
+      return first_right(Descriptor(describe_with(), attributes, lowering.engine()));
+    return first_right(Descriptor(describe_with(plain_layout({call.channels}, DType::kFloat32)),
+                                  attributes, lowering.engine()));
   };
   auto primitive = describe(Lowering::attributes());
   const Layout target_layout = primitive.dst_desc();
   const Value source = lowering.in_layout(lowering.operand(call.input), primitive.src_desc());
   const auto epilogue = bind_epilogue(lowering, target_layout, {source});
   if (!epilogue) return epilogue.refusal();
-  const PostOps post = post_ops_of(*epilogue);
-  if (post.operations.len() != 0) {
+  const auto post = post_ops_of(lowering, *epilogue);
+  if (!post) return post.refusal();
+  if (post->operations.len() != 0) {
     dnnl::primitive_attr attributes = Lowering::attributes();
-    attributes.set_post_ops(post.operations);
+    attributes.set_post_ops(post->operations);
     primitive = describe(attributes);
     if (primitive.dst_desc() != target_layout || primitive.src_desc() != source.layout) {
       return NotFused{"with what stands behind it the convolution would be another one"};
@@ -297,7 +296,7 @@ Lowered<Done> lower_transposed_convolution(Lowering& lowering, const BoundNode& 
       {DNNL_ARG_SRC, source},
       {DNNL_ARG_WEIGHTS, lowering.in_layout(weights, primitive.weights_desc())}};
   if (folded->bias) reads.push_back({DNNL_ARG_BIAS, *folded->bias});
-  reads.insert(reads.end(), post.reads.begin(), post.reads.end());
+  reads.insert(reads.end(), post->reads.begin(), post->reads.end());
   const Value target = target_of(lowering, epilogue->accumulated, type, target_layout);
   lowering.add_primitive(primitive, reads, target);
   lowering.define_computed(node.node().outputs.front(), call.output, lowering.dtype(call.input),

@@ -5,12 +5,16 @@
 #include <utility>
 #include <variant>
 
+#include "npu/ir/graph.hpp"
+
 namespace npu::onednn {
 
 /// Why something is not computed in the way that was asked for. An expected answer, not an error:
 /// the next candidate is asked, or lowering splits the group.
 struct NotFused {
   std::string reason = "a kernel does not do all that stands behind its node";
+  /// The node of a group that is too much: those in front of it may be computed together.
+  NodeId too_much{};
 };
 
 /// What a lowering function returns: the result, or the reason why there is none.

@@ -22,7 +22,9 @@
 #include "npu/backend_v3.h"
 #include "npu/ir/graph.hpp"
 #include "npu/ops/schema.hpp"
+#include "program/implementations.hpp"
 #include "program/plan.hpp"
+#include "program/post_ops.hpp"
 
 namespace npu::onednn {
 
@@ -219,11 +221,14 @@ class Lowering {
   std::optional<Value>& changed_value(TensorId tensor);
   void set_value(TensorId tensor, const Value& value);
   void lower_group(const FusionGroup& group);
+  void lower_group_nodes(const FusionGroup& group);
   Lowered<Done> try_group(const FusionGroup& group, bool with_sum);
   Lowered<Done> dispatch_group(const FusionGroup& group);
   Lowered<Done> set_group(const FusionGroup& group);
   void clear_group();
+  void lower_front(const FusionGroup& group, std::size_t count);
   void lower_pieces(const FusionGroup& group);
+  void lower_one_by_one(std::span<const NodeId> nodes);
   void note_splits();
   /// An operand in a part of a buffer as one in the buffer itself.
   Operand resolved(Operand operand) const;
@@ -231,6 +236,7 @@ class Lowering {
   void collect_constants();
   void collect_taps();
   BufferId add_buffer(BufferInfo info);
+  void generate(Step& step) const;
   void add_step(Step step);
   Value copied(const Value& value, DType type, const Layout& layout);
   const Value* find_copy(const Value& value, DType type, const Layout& layout) const;
@@ -366,7 +372,10 @@ struct PostOps {
   dnnl::post_ops operations;
   std::vector<PrimitiveOperand> reads;
 };
-PostOps post_ops_of(const BoundEpilogue& epilogue);
+Lowered<PostOps> post_ops_of(const Lowering& lowering, const BoundEpilogue& epilogue);
+PostOpRecord post_op_of(const Eltwise& function);
+/// Why a node is no post-op behind others.
+NotFused second_function(const Lowering& lowering, NodeId node);
 /// The epilogue as steps of a kernel of our own, which reads `epilogue.reads()`.
 Lowered<std::vector<EpilogueStep>> steps_of(const BoundEpilogue& epilogue);
 /// Both, for a kernel of our own that reads `source`.

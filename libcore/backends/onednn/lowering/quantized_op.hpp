@@ -13,6 +13,7 @@ namespace npu::onednn {
 /// The quantization behind the op of a group.
 struct QuantizedTarget {
   const Node* node = nullptr;
+  NodeId id{};
   DType type = DType::kUInt8;  ///< uint8 or int8
   float scale = 1.0F;
   std::int64_t zero_point = 0;
@@ -27,6 +28,7 @@ struct QuantizedTarget {
 struct QuantizedStep {
   std::optional<Eltwise> function{};
   std::optional<Dequantization> addend{};  ///< else: a tensor of the result's shape is added
+  NodeId node{};                           ///< that it is a part of
 };
 
 /// An op on dequantized tensors, as far as its kernels have to know.

@@ -30,13 +30,13 @@ struct NormTerms {
 
 /// What a primitive does with its sums.
 struct Finish {
-  dnnl::post_ops operations;
+  std::vector<PostOpRecord> operations;
   std::vector<float> scales;          ///< of the sums: one, or one for each channel
   std::vector<float> bias_factors;    ///< of the bias, likewise
   std::optional<Dequantization> sum;  ///< what the result is stored over
 };
 
-Lowered<Finish> finish_of(const QuantizedOp& op, float source_scale,
+Lowered<Finish> finish_of(const Lowering& lowering, const QuantizedOp& op, float source_scale,
                           const std::vector<float>& weight_scales);
 dnnl::primitive_attr attributes_of(const Finish& finish, int channel_mask,
                                    const QuantizedSource& source, const QuantizedOp& op);

@@ -13,8 +13,8 @@ namespace npu::onednn {
 
 /// The number of the format of a plan, which is a part of the backend's fingerprint. It goes up
 /// with every change after which an older plan would be read wrongly: fields, their order and what
-/// they mean, and the order in which a kernel reads packed weights. plan_format_test knows the
-/// digests that belong to it.
+/// they mean, the order in which a kernel reads packed weights, and which primitives compute what
+/// they say. plan_format_test knows the digests that belong to it.
 inline constexpr std::uint32_t kPlanFormat = 21;
 
 /// The bytes of a plan. Numbers are the machine's own.

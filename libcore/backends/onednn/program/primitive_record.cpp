@@ -8,10 +8,13 @@
 #include "program/primitive_record.hpp"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "kernels/refuse.hpp"
 #include "program/check_plan.hpp"
+#include "program/implementations.hpp"
+#include "program/post_ops.hpp"
 
 namespace npu::onednn {
 
@@ -242,17 +245,6 @@ void set_zero_point(dnnl::primitive_attr& attributes, int argument, std::int64_t
   attributes.set_zero_points(argument, 0, {static_cast<std::int32_t>(zero_point)});
 }
 
-void append_sum(dnnl::post_ops& operations, const PostOpRecord& sum) {
-  if (sum.type == DType::kFloat32) {
-    require(sum.zero_point == 0, "a sum of floats has a zero point");
-    return operations.append_sum(sum.alpha);
-  }
-  require(sum.type == DType::kInt8 || sum.type == DType::kUInt8, "a sum is of another type");
-  require(sum.zero_point >= INT32_MIN && sum.zero_point <= INT32_MAX, "a zero point is too large");
-  operations.append_sum(sum.alpha, static_cast<std::int32_t>(sum.zero_point),
-                        primitive_type(sum.type));
-}
-
 dnnl::algorithm algorithm_of(std::int64_t number) {
   require(number >= 0 && number <= 0xFFFFFF, "there is no algorithm of this number");
   return static_cast<dnnl::algorithm>(number);
@@ -260,8 +252,6 @@ dnnl::algorithm algorithm_of(std::int64_t number) {
 
 dnnl::primitive_attr attributes_of(const PrimitiveRecord& record,
                                    const std::vector<Layout>& layouts) {
-  constexpr std::size_t kMaxPostOps = 32;
-  require(record.post_ops.size() <= kMaxPostOps, "it has too many post-ops");
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (record.output_scale != 1.0F) attributes.set_output_scales(0, {record.output_scale});
@@ -286,22 +276,9 @@ dnnl::primitive_attr attributes_of(const PrimitiveRecord& record,
       record.post_ops.begin(), record.post_ops.end(),
       [](const PostOpRecord& each) { return each.kind == PostOpRecord::Kind::kBinary; });
   // Their operands are read last, in front of the result.
-  std::size_t operand = layouts.size() - 1 - static_cast<std::size_t>(binaries);
-  dnnl::post_ops operations;
-  for (const PostOpRecord& each : record.post_ops) {
-    switch (each.kind) {
-      case PostOpRecord::Kind::kEltwise:
-        operations.append_eltwise(1.0F, algorithm_of(each.algorithm), each.alpha, each.beta);
-        break;
-      case PostOpRecord::Kind::kSum:
-        append_sum(operations, each);
-        break;
-      case PostOpRecord::Kind::kBinary:
-        operations.append_binary(algorithm_of(each.algorithm), layouts[operand++]);
-        break;
-    }
-  }
-  attributes.set_post_ops(operations);
+  require(binaries < static_cast<std::ptrdiff_t>(layouts.size()), "its post-ops have no operands");
+  const std::span operands(layouts.end() - 1 - binaries, layouts.end() - 1);
+  attributes.set_post_ops(make_post_ops(record.post_ops, operands));
   return attributes;
 }
 
@@ -343,9 +320,9 @@ dnnl::primitive_desc_base make_convolution(const PrimitiveRecord& record,
                                   record.pad_end);
   };
   if (record.has_bias) {
-    return typename Forward::primitive_desc(describe(layouts[2]), attributes, engine);
+    return first_right(typename Forward::primitive_desc(describe(layouts[2]), attributes, engine));
   }
-  return typename Forward::primitive_desc(describe(), attributes, engine);
+  return first_right(typename Forward::primitive_desc(describe(), attributes, engine));
 }
 
 dnnl::primitive_desc_base make_pooling(const PrimitiveRecord& record,
@@ -387,10 +364,11 @@ dnnl::primitive_desc_base make_matmul(const PrimitiveRecord& record,
                                       const dnnl::primitive_attr& attributes,
                                       const dnnl::engine& engine) {
   if (record.has_bias) {
-    return dnnl::matmul::primitive_desc({layouts[0], layouts[1], layouts[2], layouts.back()},
-                                        attributes, engine);
+    return first_right(dnnl::matmul::primitive_desc(
+        {layouts[0], layouts[1], layouts[2], layouts.back()}, attributes, engine));
   }
-  return dnnl::matmul::primitive_desc({layouts[0], layouts[1], layouts.back()}, attributes, engine);
+  return first_right(
+      dnnl::matmul::primitive_desc({layouts[0], layouts[1], layouts.back()}, attributes, engine));
 }
 
 dnnl::primitive_desc_base make_layer_norm(const PrimitiveRecord& record, const Layout& source,
