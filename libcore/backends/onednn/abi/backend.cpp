@@ -136,8 +136,7 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
         options.layouts);
     const StoredPlan stored = store_plan(plan);
     const std::vector<std::byte> bytes = write_plan(stored.record);
-    const std::string report =
-        compile_report(graph, plan, stored, device->engine, options.precision);
+    const std::string report = compile_report(graph, plan, stored, options.precision);
     ConstantPacker packer(plan, weights, device->engine, [&](std::size_t done, std::size_t total) {
       progress(done, total, "packing weights");
     });

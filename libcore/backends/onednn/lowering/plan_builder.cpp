@@ -8,6 +8,7 @@
 #include "lowering/lowering.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "program/primitive_record.hpp"
 
 namespace npu::onednn {
 
@@ -64,7 +65,20 @@ bool Lowering::is_constant(const Value& value) const {
   return kind == BufferKind::kWeight || kind == BufferKind::kConstant;
 }
 
+/// Makes a primitive as a load does. oneDNN may have a descriptor and no code for it, so that is
+/// asked here, where another kernel, or another device, may do the node's work; what is generated
+/// stays in its cache for a load that follows.
+void Lowering::generate(Step& step) const {
+  try {
+    step.primitive = make_primitive(record_of_primitive(step), engine());
+  } catch (const Error& error) {
+    refuse("", error.message());
+  }
+  static_cast<void>(with_code(step.primitive));
+}
+
 void Lowering::add_step(Step step) {
+  if (!step.kernel && !machine_->only_checks) generate(step);
   step.node = node_index_;
   step.group = group_index_;
   step.binds_output = binds_outputs_;

@@ -10,7 +10,6 @@
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/support/json.hpp"
-#include "program/primitive_record.hpp"
 
 namespace npu::onednn {
 
@@ -49,14 +48,13 @@ std::string primitive_name(const Step& step) {
   return dnnl_prim_kind2str(kind);
 }
 
-/// Which kernel it is, and why no other one. The implementation is that of the primitive that a
-/// load makes.
-void add_kernel(const Step& step, const StepRecord& record, const dnnl::engine& engine, Json& row) {
+/// Which kernel it is, and why no other one.
+void add_kernel(const Step& step, Json& row) {
   if (step.kernel) {
     row["kernel"] = std::string(kernel_name(*step.kernel));
   } else {
     row["kernel"] = primitive_name(step);
-    row["implementation"] = make_primitive(*record.primitive, engine).impl_info_str();
+    row["implementation"] = step.primitive.impl_info_str();
   }
   if (step.choice.cycles) row["estimate"] = std::llround(*step.choice.cycles);
   if (step.choice.rounding) row["rounding"] = std::round(*step.choice.rounding * 10.0) / 10.0;
@@ -101,7 +99,7 @@ void add_multiply_adds(const Graph& graph, const Plan& plan, Json& report) {
 }  // namespace
 
 std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
-                           const dnnl::engine& engine, std::string_view precision) {
+                           std::string_view precision) {
   double flops = 0.0;
   for (const Node& node : graph.nodes()) flops += node_flops(graph, node);
   std::size_t weight_bytes = 0;
@@ -110,8 +108,7 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
   }
   std::int64_t reorders = 0;
   Json steps = Json::array();
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
+  for (const Step& step : plan.steps) {
     if (step.kind == KernelKind::kReorder) ++reorders;
     Json row = Json::object();
     if (step.node >= 0) row["node"] = graph.nodes()[static_cast<std::size_t>(step.node)].name;
@@ -123,7 +120,7 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
     }
     row["kind"] = kind_name(step.kind);
     add_border(plan, step, row);
-    add_kernel(step, stored.record.steps[i], engine, row);
+    add_kernel(step, row);
     steps.push_back(std::move(row));
   }
   Json splits = Json::array();

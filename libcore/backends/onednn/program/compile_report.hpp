@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <string_view>
 
@@ -13,6 +12,6 @@ namespace npu::onednn {
 
 /// What compile made of a sub-IR, as the JSON text of npu_backend_api::blob_report.
 std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
-                           const dnnl::engine& engine, std::string_view precision);
+                           std::string_view precision);
 
 }  // namespace npu::onednn

@@ -5,8 +5,6 @@
 // can be made once; the C++ one builds a map and a vector on every call.
 #include "program/program.hpp"
 
-#include <sys/mman.h>
-
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -20,6 +18,7 @@
 
 #include "kernels/elements.hpp"
 #include "npu/support/error.hpp"
+#include "program/implementations.hpp"
 #include "program/tap.hpp"
 #include "program/thread_scope.hpp"
 
@@ -34,21 +33,6 @@ AlignedMemory allocate_aligned(std::size_t bytes) {
   if (memory == nullptr) throw std::bad_alloc();
   return AlignedMemory(static_cast<std::byte*>(memory));
 }
-
-namespace {
-
-// oneDNN 2.6 does not look whether there was memory for the code that it generates, 256 KB at first
-// for each kernel of a primitive, and writes to where it would be. So what a primitive may take is
-// taken and given back before.
-void require_memory_for_code() {
-  constexpr std::size_t kMostCode = std::size_t{16} << 20;
-  void* const memory =
-      mmap(nullptr, kMostCode, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  munmap(memory, kMostCode);
-}
-
-}  // namespace
 
 ConstantPacker::ConstantPacker(const Plan& plan, std::span<const npu_tensor> weights,
                                const dnnl::engine& engine, Checkpoint checkpoint)
@@ -193,8 +177,7 @@ Program::Executable Program::prepare(const Step& step, const dnnl::engine& engin
   executable.step = &step;
   executable.addresses.assign(step.operands.size(), nullptr);
   if (step.kernel) return executable;
-  require_memory_for_code();
-  executable.primitive = dnnl::primitive(step.primitive.get());
+  executable.primitive = with_code(step.primitive);
   for (std::size_t i = 0; i < step.operands.size(); ++i) {
     executable.memories.push_back(dnnl::memory(step.layouts[i], engine, nullptr));
     executable.arguments.push_back({step.arguments[i], executable.memories.back().get()});
