@@ -106,7 +106,8 @@ class Reader {
       for (const Eltwise& function : unary_functions(lowering_, arguments)) {
         if (!is_near_post_op(function, lowering_.machine())) {
           return NotFused{"oneDNN computes '" + std::string(name) +
-                          "' behind a node with a larger error than the kernel for it alone"};
+                              "' behind a node with a larger error than the kernel for it alone",
+                          node_};
         }
         add_function(name, function);
       }

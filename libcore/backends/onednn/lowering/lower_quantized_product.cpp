@@ -155,6 +155,11 @@ Lowered<Finish> finish_of(const Lowering& lowering, const QuantizedOp& op, float
     if (step.function) {
       const bool is_last = &step == &op.steps.back();
       if (at_once && is_last && is_in_range(*step.function, *op.target)) continue;
+      if (step.function->function == dnnl::algorithm::undef) {
+        return NotFused{
+            "oneDNN has no such function as node '" + lowering.graph().node(step.node).name + "'",
+            step.node};
+      }
       if (!append_post_op(finish.operations, post_op_in(*step.function, unit))) {
         return second_function(lowering, step.node);
       }
