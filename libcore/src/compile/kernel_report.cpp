@@ -28,6 +28,13 @@ std::string kernel_of(const Json& step) {
   return implementation == "-" ? kernel : kernel + " (" + implementation + ")";
 }
 
+/// Whether another number of threads may give other bits.
+std::string bits_of(const Json& step) {
+  const Json* by_threads = find_member(step, "bits_by_threads");
+  if (by_threads == nullptr || !by_threads->is_boolean()) return "-";
+  return by_threads->get<bool>() ? "by threads" : "the same";
+}
+
 /// One cell for each rejected candidate.
 std::vector<std::string> rejected(const Json& step) {
   std::vector<std::string> cells;
@@ -45,7 +52,7 @@ std::vector<std::string> rejected(const Json& step) {
 
 std::string format_kernel_report(const CompiledModel& model) {
   std::vector<std::vector<std::string>> rows{
-      {">partition", "node", "kind", "kernel", ">estimate", "not taken"}};
+      {">partition", "node", "kind", "kernel", "bits", ">estimate", "not taken"}};
   for (std::size_t i = 0; i < model.partitions.size(); ++i) {
     const Json* steps = find_member(*model.partitions[i].report, "steps");
     if (steps == nullptr || !steps->is_array()) continue;
@@ -53,9 +60,10 @@ std::string format_kernel_report(const CompiledModel& model) {
       if (!step.is_object()) continue;
       const auto others = rejected(step);
       rows.push_back({std::to_string(i), text_of(step, "node"), text_of(step, "kind"),
-                      kernel_of(step), number_text(step, "estimate"), others.front()});
+                      kernel_of(step), bits_of(step), number_text(step, "estimate"),
+                      others.front()});
       for (std::size_t j = 1; j < others.size(); ++j) {
-        rows.push_back({"", "", "", "", "", others[j]});
+        rows.push_back({"", "", "", "", "", "", others[j]});
       }
     }
   }

@@ -10,6 +10,7 @@
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/support/json.hpp"
+#include "program/thread_bits.hpp"
 
 namespace npu::onednn {
 
@@ -48,13 +49,15 @@ std::string primitive_name(const Step& step) {
   return dnnl_prim_kind2str(kind);
 }
 
-/// Which kernel it is, and why no other one.
-void add_kernel(const Step& step, Json& row) {
+/// Which kernel it is, what threads mean for its bits, and why it is no other one.
+void add_kernel(const Step& step, const StepRecord& record, Json& row) {
   if (step.kernel) {
     row["kernel"] = std::string(kernel_name(*step.kernel));
+    row["bits_by_threads"] = false;
   } else {
     row["kernel"] = primitive_name(step);
     row["implementation"] = step.primitive.impl_info_str();
+    row["bits_by_threads"] = bits_by_threads(*record.primitive, step.primitive);
   }
   if (step.choice.cycles) row["estimate"] = std::llround(*step.choice.cycles);
   if (step.choice.rounding) row["rounding"] = std::round(*step.choice.rounding * 10.0) / 10.0;
@@ -108,7 +111,8 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
   }
   std::int64_t reorders = 0;
   Json steps = Json::array();
-  for (const Step& step : plan.steps) {
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
     if (step.kind == KernelKind::kReorder) ++reorders;
     Json row = Json::object();
     if (step.node >= 0) row["node"] = graph.nodes()[static_cast<std::size_t>(step.node)].name;
@@ -120,7 +124,7 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
     }
     row["kind"] = kind_name(step.kind);
     add_border(plan, step, row);
-    add_kernel(step, row);
+    add_kernel(step, stored.record.steps[i], row);
     steps.push_back(std::move(row));
   }
   Json splits = Json::array();

@@ -5,13 +5,13 @@
 #include "program/stored_plan.hpp"
 
 #include <string>
-#include <string_view>
 
 #include "kernels/footprint.hpp"
 #include "npu/support/error.hpp"
 #include "program/check_plan.hpp"
 #include "program/memory_plan.hpp"
 #include "program/primitive_record.hpp"
+#include "program/thread_bits.hpp"
 #include "program/thread_scope.hpp"
 
 namespace npu::onednn {
@@ -95,24 +95,6 @@ void add_step(Plan& plan, StepRecord& record, const dnnl::primitive_desc_base& p
   }
 }
 
-/// oneDNN's GEMM cuts the sums themselves among threads, so their number decides on bits. Products
-/// call it gemm:jit, convolutions x64:gemm:jit.
-bool cuts_sums(const dnnl::primitive_desc_base& primitive) {
-  return primitive &&
-         std::string_view(primitive.impl_info_str()).find("gemm") != std::string_view::npos;
-}
-
-/// The number of threads that a primitive gets in every run: one where there is little work, so
-/// that no number of threads changes a bit; else `most`; 0 for one whose bits do not depend on it.
-int fixed_threads(const dnnl::primitive_desc_base& primitive, const PrimitiveRecord& record,
-                  int most) {
-  constexpr std::int64_t kFewRows = 4;
-  if (!cuts_sums(primitive)) return 0;
-  if (record.kind != PrimitiveKind::kMatmul) return most;
-  const std::vector<std::int64_t>& shape = record.layouts.back().extents;
-  return shape[shape.size() - 2] <= kFewRows ? 1 : most;
-}
-
 /// The descriptors of the primitives, by step. OpenMP's number of threads is that of the run.
 std::vector<dnnl::primitive_desc_base> make_primitives(const PlanRecord& record,
                                                        const dnnl::engine& engine,
@@ -122,8 +104,9 @@ std::vector<dnnl::primitive_desc_base> make_primitives(const PlanRecord& record,
     if (!record.steps[i].primitive) continue;
     try {
       result[i] = make_primitive(*record.steps[i].primitive, engine);
-      if (threads.of_run == threads.most || !cuts_sums(result[i])) continue;
-      const ThreadScope all(threads.most);  // its scratch memory is for as many
+      const int fixed = fixed_threads(*record.steps[i].primitive, result[i], threads.most);
+      if (fixed == 0 || fixed == threads.of_run) continue;
+      const ThreadScope scope(fixed);
       result[i] = make_primitive(*record.steps[i].primitive, engine);
     } catch (const Error& error) {
       throw Error(error.code(), "the blob's plan is damaged, or made for another CPU: step " +
@@ -190,7 +173,7 @@ Plan restore_plan(PlanRecord record, std::span<const PackedConstant> constants,
     add_step(plan, record.steps[i], primitives[i]);
     if (!primitives[i]) continue;
     plan.steps.back().threads =
-        fixed_threads(primitives[i], *record.steps[i].primitive, threads.most);
+        fixed_threads(*record.steps[i].primitive, primitives[i], threads.most);
   }
   return plan;
 }
