@@ -8,9 +8,9 @@ compile() {
 }
 echo '$ the patterns of the device'
 npu-fuse tagged.json >own.json
-compile 0 7 own.json
+compile 0 8 own.json
 echo '$ --patterns linear-act'
 npu-fuse --patterns linear-act tagged.json >other.json
-compile 1 6 other.json
+compile 2 6 other.json
 echo '$ no groups'
-compile 0 7 tagged.json
+compile 0 8 tagged.json
