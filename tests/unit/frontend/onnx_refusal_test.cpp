@@ -28,9 +28,9 @@ Proto onnx_text(std::string_view name, std::string_view value) {
 }
 
 // The errors of a model with one node 'n' of operands x, y, z, ..., four floats each.
-std::string errors_of(std::string_view op, std::uint64_t opset, std::size_t operands,
-                      const std::vector<Proto>& attributes, std::string_view domain = "",
-                      const std::vector<std::int64_t>& shape = {1, 1, 2, 2}) {
+std::string refusals_of(std::string_view op, std::uint64_t opset, std::size_t operands,
+                        const std::vector<Proto>& attributes, std::string_view domain = "",
+                        const std::vector<std::int64_t>& shape = {1, 1, 2, 2}) {
   const std::vector<std::string> names{"x", "y", "z", "u", "v"};
   Proto node = onnx_node(op, {names.begin(), names.begin() + static_cast<std::ptrdiff_t>(operands)},
                          {"out"}, "n");
@@ -49,7 +49,7 @@ Proto relu_graph() {
       .message(11, onnx_value("x", {2, 3}));
 }
 
-std::string errors_of(const Proto& graph, std::uint64_t opset = 13) {
+std::string refusals_of(const Proto& graph, std::uint64_t opset = 13) {
   return import_bytes(onnx_model(graph, opset).text()).errors;
 }
 
@@ -98,69 +98,70 @@ std::string with_surplus(const std::string& model, const Proto& surplus, bool pa
 }  // namespace
 
 TEST_CASE("onnx: an attribute that no rule knows is refused by name", "[frontend]") {
-  CHECK(errors_of("Clip", 11, 1, {onnx_float("min", 0), onnx_float("max", 6)}) ==
+  CHECK(refusals_of("Clip", 11, 1, {onnx_float("min", 0), onnx_float("max", 6)}) ==
         "node 'n' (Clip-11): attribute 'min' is one of opsets up to 10 only\n");
-  CHECK(errors_of("Clip", 6, 1, {onnx_float("min", 0), onnx_float("max", 6)}).empty());
-  CHECK(errors_of("Clip", 11, 1, {}).empty());
-  CHECK(errors_of("LeakyRelu", 16, 1, {onnx_float("aplha", 0.2F)}) ==
+  CHECK(refusals_of("Clip", 6, 1, {onnx_float("min", 0), onnx_float("max", 6)}).empty());
+  CHECK(refusals_of("Clip", 11, 1, {}).empty());
+  CHECK(refusals_of("LeakyRelu", 16, 1, {onnx_float("aplha", 0.2F)}) ==
         "node 'n' (LeakyRelu-16): attribute 'aplha' is not known; known are 'alpha'\n");
-  CHECK(errors_of("Relu", 14, 1, {onnx_float("alpha", 0.2F)}) ==
+  CHECK(refusals_of("Relu", 14, 1, {onnx_float("alpha", 0.2F)}) ==
         "node 'n' (Relu-14): attribute 'alpha' is not known; the op has none\n");
-  CHECK(errors_of("Relu", 5, 1, {onnx_ints("consumed_inputs", {0})}).empty());
-  CHECK(errors_of("Relu", 6, 1, {onnx_ints("consumed_inputs", {0})}) ==
+  CHECK(refusals_of("Relu", 5, 1, {onnx_ints("consumed_inputs", {0})}).empty());
+  CHECK(refusals_of("Relu", 6, 1, {onnx_ints("consumed_inputs", {0})}) ==
         "node 'n' (Relu-6): attribute 'consumed_inputs' is one of opsets up to 5 only\n");
-  CHECK(errors_of("ReduceSum", 13, 1, {onnx_ints("axes", {1})}) ==
+  CHECK(refusals_of("ReduceSum", 13, 1, {onnx_ints("axes", {1})}) ==
         "node 'n' (ReduceSum-13): attribute 'axes' is one of opsets up to 12 only\n");
-  CHECK(errors_of("ReduceMean", 18, 1, {onnx_ints("axes", {1})}) ==
+  CHECK(refusals_of("ReduceMean", 18, 1, {onnx_ints("axes", {1})}) ==
         "node 'n' (ReduceMean-18): attribute 'axes' is one of opsets up to 17 only\n");
-  CHECK(errors_of("ReduceMean", 17, 1, {onnx_ints("axes", {1})}).empty());
-  CHECK(errors_of("AveragePool", 11, 1,
-                  {onnx_ints("kernel_shape", {2, 2}), onnx_ints("dilations", {2, 2})}) ==
+  CHECK(refusals_of("ReduceMean", 17, 1, {onnx_ints("axes", {1})}).empty());
+  CHECK(refusals_of("AveragePool", 11, 1,
+                    {onnx_ints("kernel_shape", {2, 2}), onnx_ints("dilations", {2, 2})}) ==
         "node 'n' (AveragePool-11): attribute 'dilations' is one of opsets from 19 on\n");
-  CHECK(errors_of("MaxPool", 8, 1, {onnx_ints("kernel_shape", {2, 2}), onnx_int("ceil_mode", 1)}) ==
-        "node 'n' (MaxPool-8): attribute 'ceil_mode' is one of opsets from 10 on\n");
-  CHECK(errors_of("Add", 7, 2, {onnx_int("broadcast", 1)}) ==
+  CHECK(
+      refusals_of("MaxPool", 8, 1, {onnx_ints("kernel_shape", {2, 2}), onnx_int("ceil_mode", 1)}) ==
+      "node 'n' (MaxPool-8): attribute 'ceil_mode' is one of opsets from 10 on\n");
+  CHECK(refusals_of("Add", 7, 2, {onnx_int("broadcast", 1)}) ==
         "node 'n' (Add-7): attribute 'broadcast' is one of opsets up to 6 only\n");
-  CHECK(errors_of("Softmax", 13, 1, {onnx_int("axis", 1), onnx_int("axes", 1)}) ==
+  CHECK(refusals_of("Softmax", 13, 1, {onnx_int("axis", 1), onnx_int("axes", 1)}) ==
         "node 'n' (Softmax-13): attribute 'axes' is not known; known are 'axis'\n");
-  CHECK(errors_of("Softmax", 13, 1, {onnx_int("axis", 1), onnx_int("axis", 2)}) ==
+  CHECK(refusals_of("Softmax", 13, 1, {onnx_int("axis", 1), onnx_int("axis", 2)}) ==
         "node 'n' (Softmax-13): attribute 'axis' stands there twice\n");
-  CHECK(errors_of("DepthToSpace", 10, 1, {onnx_int("blocksize", 1), onnx_text("mode", "CRD")}) ==
+  CHECK(refusals_of("DepthToSpace", 10, 1, {onnx_int("blocksize", 1), onnx_text("mode", "CRD")}) ==
         "node 'n' (DepthToSpace-10): attribute 'mode' is one of opsets from 11 on\n");
-  CHECK(errors_of("RotaryEmbedding", 13, 4, {onnx_float("scale", 2)}, "com.microsoft")
+  CHECK(refusals_of("RotaryEmbedding", 13, 4, {onnx_float("scale", 2)}, "com.microsoft")
             .find("com.microsoft.RotaryEmbedding-1") != std::string::npos);
 }
 
 TEST_CASE("onnx: what an attribute has to agree with is compared", "[frontend]") {
-  CHECK(errors_of("Conv", 13, 2, {onnx_ints("kernel_shape", {2, 2})}).empty());
-  CHECK(errors_of("Conv", 13, 2, {onnx_ints("kernel_shape", {3, 3})}) ==
+  CHECK(refusals_of("Conv", 13, 2, {onnx_ints("kernel_shape", {2, 2})}).empty());
+  CHECK(refusals_of("Conv", 13, 2, {onnx_ints("kernel_shape", {3, 3})}) ==
         "node 'n' (Conv-13): 'kernel_shape' is not that of the weights, [2, 2]\n");
-  CHECK(errors_of("ConvTranspose", 13, 2, {onnx_ints("kernel_shape", {3, 3})}) ==
+  CHECK(refusals_of("ConvTranspose", 13, 2, {onnx_ints("kernel_shape", {3, 3})}) ==
         "node 'n' (ConvTranspose-13): 'kernel_shape' is not that of the weights, [2, 2]\n");
-  CHECK(errors_of("Split", 18, 1, {onnx_int("num_outputs", 2)}) ==
+  CHECK(refusals_of("Split", 18, 1, {onnx_int("num_outputs", 2)}) ==
         "node 'n' (Split-18): 'num_outputs' is not the number of its results, 1\n");
-  CHECK(errors_of("Gelu", 20, 1, {onnx_text("approximate", "erf")}) ==
+  CHECK(refusals_of("Gelu", 20, 1, {onnx_text("approximate", "erf")}) ==
         "node 'n' (Gelu-20): approximate 'erf'\n");
-  CHECK(errors_of("DepthToSpace", 13, 1, {onnx_int("blocksize", 1), onnx_text("mode", "dcr")}) ==
+  CHECK(refusals_of("DepthToSpace", 13, 1, {onnx_int("blocksize", 1), onnx_text("mode", "dcr")}) ==
         "node 'n' (DepthToSpace-13): mode 'dcr'\n");
 }
 
 TEST_CASE("onnx: an operand that no rule reads is refused by name", "[frontend]") {
-  CHECK(errors_of("Relu", 13, 2, {}) ==
+  CHECK(refusals_of("Relu", 13, 2, {}) ==
         "node 'n' (Relu-13): operand 1 ('y') is not known; operand 0 is read\n");
-  CHECK(errors_of("Add", 13, 3, {}) ==
+  CHECK(refusals_of("Add", 13, 3, {}) ==
         "node 'n' (Add-13): operand 2 ('z') is not known; operands 0 to 1 are read\n");
-  CHECK(errors_of("Clip", 10, 2, {}) ==
+  CHECK(refusals_of("Clip", 10, 2, {}) ==
         "node 'n' (Clip-10): operand 1 ('y') is not known; operand 0 is read\n");
-  CHECK(errors_of("Sum", 13, 3, {}).empty());
+  CHECK(refusals_of("Sum", 13, 3, {}).empty());
   // Constants are computed at import, by other code than the rules.
   const auto folded = [](const std::string& op, const std::vector<std::string>& operands) {
-    return errors_of(Proto()
-                         .message(1, onnx_node(op, operands, {"c"}, "n"))
-                         .message(1, onnx_node("Add", {"x", "c"}, {"y"}, "a"))
-                         .message(5, onnx_integers("k", {2}, {3, 4}))
-                         .message(11, onnx_value("x", {2}, 7))
-                         .message(12, onnx_value("y", {2}, 7)));
+    return refusals_of(Proto()
+                           .message(1, onnx_node(op, operands, {"c"}, "n"))
+                           .message(1, onnx_node("Add", {"x", "c"}, {"y"}, "a"))
+                           .message(5, onnx_integers("k", {2}, {3, 4}))
+                           .message(11, onnx_value("x", {2}, 7))
+                           .message(12, onnx_value("y", {2}, 7)));
   };
   CHECK(folded("Neg", {"k"}).empty());
   CHECK(folded("Neg", {"k", "k"}) ==
@@ -170,13 +171,13 @@ TEST_CASE("onnx: an operand that no rule reads is refused by name", "[frontend]"
 }
 
 TEST_CASE("onnx: what may be ignored is ignored", "[frontend]") {
-  CHECK(errors_of("Dropout", 10, 1, {onnx_float("ratio", 0.3F)}).empty());
-  CHECK(errors_of("Dropout", 13, 1, {onnx_int("seed", 3)}).empty());
-  CHECK(
-      errors_of("MaxPool", 12, 1, {onnx_ints("kernel_shape", {2, 2}), onnx_int("storage_order", 1)})
-          .empty());
-  CHECK(errors_of("Cast", 19, 1, {onnx_int("to", 1), onnx_int("saturate", 0)}).empty());
-  CHECK(errors_of("Resize", 10, 2, {onnx_text("nearest_mode", "floor")}).find("from 11 on") !=
+  CHECK(refusals_of("Dropout", 10, 1, {onnx_float("ratio", 0.3F)}).empty());
+  CHECK(refusals_of("Dropout", 13, 1, {onnx_int("seed", 3)}).empty());
+  CHECK(refusals_of("MaxPool", 12, 1,
+                    {onnx_ints("kernel_shape", {2, 2}), onnx_int("storage_order", 1)})
+            .empty());
+  CHECK(refusals_of("Cast", 19, 1, {onnx_int("to", 1), onnx_int("saturate", 0)}).empty());
+  CHECK(refusals_of("Resize", 10, 2, {onnx_text("nearest_mode", "floor")}).find("from 11 on") !=
         std::string::npos);
 }
 
@@ -289,25 +290,27 @@ TEST_CASE("onnx: a name has one maker", "[frontend]") {
   const Proto twice = relu_graph()
                           .message(1, onnx_node("Exp", {"x"}, {"y"}, "e"))
                           .message(12, onnx_value("y", {2, 3}));
-  CHECK(errors_of(twice) == "'y' is made twice, by node[0] 'r' (Relu) and by node[1] 'e' (Exp)\n");
+  CHECK(refusals_of(twice) ==
+        "'y' is made twice, by node[0] 'r' (Relu) and by node[1] 'e' (Exp)\n");
   const Proto initializers = relu_graph()
                                  .message(5, onnx_tensor("w", {1}, {1}))
                                  .message(5, onnx_tensor("v", {1}, {1}))
                                  .message(5, onnx_tensor("w", {1}, {2}))
                                  .message(12, onnx_value("y", {2, 3}));
-  CHECK(errors_of(initializers) == "'w' is made twice, by initializer[0] and by initializer[2]\n");
+  CHECK(refusals_of(initializers) ==
+        "'w' is made twice, by initializer[0] and by initializer[2]\n");
   const Proto inputs =
       relu_graph().message(11, onnx_value("x", {2, 3})).message(12, onnx_value("y", {2, 3}));
-  CHECK(errors_of(inputs) == "'x' is made twice, by input[0] and by input[1]\n");
+  CHECK(refusals_of(inputs) == "'x' is made twice, by input[0] and by input[1]\n");
   const Proto input =
       relu_graph().message(1, onnx_node("Exp", {"y"}, {"x"})).message(12, onnx_value("y", {2, 3}));
-  CHECK(errors_of(input) == "'x' is made twice, by input[0] and by node[1] (Exp)\n");
+  CHECK(refusals_of(input) == "'x' is made twice, by input[0] and by node[1] (Exp)\n");
   // Results of one node; bodies; a default is no second maker.
   const Proto split = Proto()
                           .message(1, onnx_node("Split", {"x"}, {"y", "y"}, "s"))
                           .message(11, onnx_value("x", {2, 3}))
                           .message(12, onnx_value("y", {1, 3}));
-  CHECK(errors_of(split) ==
+  CHECK(refusals_of(split) ==
         "'y' is made twice, by node[0] 's' (Split) and by node[0] 's' (Split)\n");
   const Proto body = Proto()
                          .message(1, onnx_node("Relu", {"x"}, {"b"}))
@@ -320,15 +323,15 @@ TEST_CASE("onnx: a name has one maker", "[frontend]") {
                            .message(5, onnx_integers("c", {}, {1}, 9))
                            .message(11, onnx_value("x", {2, 3}))
                            .message(12, onnx_value("y", {2, 3}));
-  CHECK(errors_of(branch).find("'b' in the body of node 'i' is made twice, by node[0] (Relu) and "
-                               "by node[1] (Exp)\n") == 0);
+  CHECK(refusals_of(branch).find("'b' in the body of node 'i' is made twice, by node[0] (Relu) and "
+                                 "by node[1] (Exp)\n") == 0);
   const Proto given = Proto()
                           .message(1, onnx_node("Add", {"x", "w"}, {"y"}))
                           .message(5, onnx_tensor("w", {1}, {1}))
                           .message(11, onnx_value("x", {2, 3}))
                           .message(11, onnx_value("w", {1}))
                           .message(12, onnx_value("y", {2, 3}));
-  CHECK(errors_of(given).empty());
+  CHECK(refusals_of(given).empty());
 }
 
 TEST_CASE("onnx: outputs have ONNX's names", "[frontend]") {
@@ -352,7 +355,7 @@ TEST_CASE("onnx: outputs have ONNX's names", "[frontend]") {
 
 TEST_CASE("onnx: what is stated of outputs is compared with what is made", "[frontend]") {
   const auto stated = [](const Proto& output) {
-    return errors_of(relu_graph().message(12, output));
+    return refusals_of(relu_graph().message(12, output));
   };
   CHECK(stated(onnx_value("y", {2, 3})).empty());
   CHECK(stated(onnx_value("y", {0, 3})).empty());
@@ -372,13 +375,13 @@ TEST_CASE("onnx: what is stated of outputs is compared with what is made", "[fro
                              .message(5, onnx_tensor("w", {1}, {1}))
                              .message(11, onnx_value("w", {1}, 7))
                              .message(12, onnx_value("y", {2, 3}));
-  CHECK(errors_of(defaults) == "input 'w' is stated to be int64, and its constant is float32\n");
+  CHECK(refusals_of(defaults) == "input 'w' is stated to be int64, and its constant is float32\n");
 }
 
 TEST_CASE("onnx: a newer opset is read as the newest that is known, with a warning", "[frontend]") {
   const Proto graph = relu_graph().message(12, onnx_value("y", {2, 3}));
-  CHECK(errors_of(graph, 28).empty());
-  CHECK(errors_of(graph, 99) ==
+  CHECK(refusals_of(graph, 28).empty());
+  CHECK(refusals_of(graph, 99) ==
         "opset 99 of ONNX is newer than 28, the newest that is known: its nodes are read as those "
         "of opset 28\n");
   const Proto two = onnx_model(graph, 13).message(8, Proto().number(2, 14));
