@@ -18,6 +18,7 @@
 #include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
 #include "ops/align_class.hpp"
+#include "ops/einsum.hpp"
 
 namespace npu {
 namespace {
@@ -242,6 +243,15 @@ bool three_dims(const Candidate& candidate) {
          std::all_of(candidate.node.outputs.begin(), candidate.node.outputs.end(), fits);
 }
 
+bool einsum_product(const Candidate& candidate) {
+  const Node& node = candidate.node;
+  if (node.op_type != "aten.einsum.default") return false;
+  std::vector<Shape> shapes;
+  for (const TensorId id : node.inputs) shapes.push_back(candidate.graph.tensor(id).shape);
+  std::string reason;
+  return read_einsum_product(candidate.bound->string("equation"), shapes, reason).has_value();
+}
+
 struct PredicateRow {
   std::string_view name;
   bool (*holds)(const Candidate&);
@@ -252,6 +262,9 @@ struct PredicateRow {
 
 // By name.
 constexpr PredicateRow kPredicates[] = {
+    {"einsum_product", einsum_product, true, "equation is no product of two matrices",
+     "the equation has two operands, no label twice in one of them, each label that is summed in "
+     "both, and one extent for each label"},
     {"eval_mode", eval_mode, true, "training mode",
      "training and train are false (or p is 0), and dropout_p is 0"},
     {"foldable_batch_norm", foldable_batch_norm, true, "batch norm not behind a conv",

@@ -435,6 +435,26 @@ TEST_CASE("no_projection") {
   CHECK(reason(lstm(3), target) == "projection of the hidden state (proj_size)");
 }
 
+TEST_CASE("einsum_product") {
+  const auto einsum = [](const std::string& equation, const Shape& a, const Shape& b) {
+    return test::GraphBuilder()
+        .input("a", a)
+        .input("b", b)
+        .node("n", "aten.einsum.default", {"a", "b"}, {4},
+              {{"equation", equation}, {"_tensor_list_sizes", {2}}})
+        .output("n");
+  };
+  const Target target = requiring("aten.einsum.default", "einsum_product");
+  const std::string refused = "equation is no product of two matrices";
+  CHECK(reason(einsum("bij,bjk->bik", {2, 3, 4}, {2, 4, 5}), target).empty());
+  CHECK(reason(einsum("...ij,jk", {2, 3, 4}, {4, 5}), target).empty());
+  CHECK(reason(einsum("i,j->ij", {3}, {4}), target).empty());
+  CHECK(reason(einsum("ii,ij->ij", {3, 3}, {3, 4}), target) == refused);
+  CHECK(reason(einsum("ij,kl->ik", {3, 4}, {3, 4}), target) == refused);
+  CHECK(reason(einsum("ij,jk->ik", {3, 1}, {4, 5}), target) == refused);
+  CHECK(reason(einsum("...i,...i->...", {1, 3}, {2, 3}), target) == refused);
+}
+
 TEST_CASE("float64 between integers of 8 bits counts as float32 where a device says so") {
   const std::string library = "quantized_decomposed.";
   const Json integers{{"scale", 0.5},

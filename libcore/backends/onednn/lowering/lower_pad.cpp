@@ -5,6 +5,7 @@
 
 #include "lowering/lowering.hpp"
 #include "lowering/movement.hpp"
+#include "lowering/promotion.hpp"
 
 namespace npu::onednn {
 
@@ -36,8 +37,8 @@ PadCall read_pad(Lowering& lowering, const BoundNode& node) {
     call.begin[dimension] = std::max<std::int64_t>(0, before);
     call.result[dimension] += before + after;
     call.extent[dimension] += std::min<std::int64_t>(0, after) - call.from[dimension];
-    if (call.extent[dimension] < 1 || call.result[dimension] < 1) {
-      lowering.refuse("pad", "nothing of the operand is left");
+    if (call.extent[dimension] < 0 || call.result[dimension] < 1) {
+      lowering.refuse("pad", "more is cut off than the operand has");
     }
   }
   lowering.check_result(node.node().outputs.front(), call.result, lowering.dtype(self));
@@ -74,10 +75,15 @@ Value add_pad(Lowering& lowering, const PadCall& call, const Value& source, floa
   return target;
 }
 
-/// Constant padding, or cropping where a number is negative.
+/// Constant padding, or cropping where a number is negative; where nothing is kept, a constant.
 void lower_pad(Lowering& lowering, const BoundNode& node) {
   const PadCall call = read_pad(lowering, node);
   const TensorId self = first_operand(lowering);
+  if (element_count(call.extent) == 0) {
+    const DType dtype = lowering.dtype(self);
+    return lowering.define_moved(lowering.result(), call.result, dtype,
+                                 filled(lowering, call.result, dtype, Json(call.number)));
+  }
   if (call.result == call.extent && call.extent == lowering.shape(self)) {
     return define_alias(lowering);
   }

@@ -69,6 +69,7 @@ Lowered<Value> add_quantized_resample(Lowering& lowering, const QuantizedOp& op)
 Lowered<Value> add_quantized_pad(Lowering& lowering, const QuantizedOp& op) {
   const BoundNode node = bound(lowering.graph(), *op.node);
   const PadCall pad = read_pad(lowering, node);
+  if (element_count(pad.extent) == 0) return NotFused{"nothing of the operand is kept"};
   const auto source = quantized_source(lowering, op.node->inputs.front());
   if (!source) return source.refusal();
   const auto bounds = bounds_of(op);

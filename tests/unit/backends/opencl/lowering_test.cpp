@@ -377,14 +377,17 @@ TEST_CASE("operands that do not broadcast are refused") {
         "broadcast to [1, 2, 4, 6]");
 }
 
-TEST_CASE("a letter twice in the result of einsum is refused") {
+TEST_CASE("einsums that are no product of matrices are refused") {
   const auto einsum = [](const char* equation, const Shape& result) {
     return refusal(one_node("aten.einsum.default", {{{2, 3}}, {{3, 4}}}, result,
                             {{"equation", equation}, {"_tensor_list_sizes", {2}}}));
   };
   CHECK(einsum("ij,jk->ik", {2, 4}) == "none");
-  CHECK(einsum("ij,jk->iik", {2, 2, 4}) ==
-        "node 'y' (aten.einsum.default): its result has a letter twice");
+  CHECK(einsum("...j,jk->...k", {2, 4}) == "none");
+  CHECK(einsum("ij,jk", {2, 4}) == "none");
+  const std::string refused = "node 'y' (aten.einsum.default): 'equation': label ";
+  CHECK(einsum("ij,jk->iik", {2, 2, 4}) == refused + "'i' stands twice");
+  CHECK(einsum("ij,kl->il", {2, 4}) == refused + "'j' is summed in one operand alone");
 }
 
 TEST_CASE("sizes that do not fit are refused") {
