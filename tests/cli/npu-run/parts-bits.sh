@@ -15,7 +15,7 @@ BEGIN {
 tail -c +129 x.npy >rows
 {
   printf '\223NUMPY\001\000v\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (2000, 6), }"
-  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34; do cat rows; done | head -c 48000
+  for _ in $(seq 34); do cat rows; done | head -c 48000
 } >features.npy
 plan() { npu-plan -q graph.mtx --profile profile.json --partitioner metis --devices cpu --select greedy "$@"; }
 run() { npu-run -q "$1" --features features.npy --threads "$2" --device=cpu=aten --outputs "$3" >report.json 2>err || cat err; }
