@@ -51,7 +51,7 @@ bool is_factor(const FusionBuilder& builder, std::int32_t n) {
   const Node& node = builder.node(n);
   const Role role = builder.facts(n).role;
   return (role == Role::kMul || role == Role::kDiv) && node.inputs.size() == 1 &&
-         node.outputs.size() == 1 && find_member(node.attrs(), "rounding_mode") == nullptr;
+         node.outputs.size() == 1;
 }
 
 bool keeps_row_major(const FusionBuilder& builder, std::int32_t n) {

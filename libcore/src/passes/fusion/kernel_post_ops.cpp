@@ -133,7 +133,7 @@ class PostOpWalk {
     if (node.inputs.size() == 1) return true;  // a number
     const bool commutes = role == Role::kAdd || role == Role::kMul;
     if (node.inputs.size() != 2 || (position != 0 && !commutes)) return false;
-    if (role == Role::kRsub || find_member(node.attrs(), "rounding_mode") != nullptr) return false;
+    if (role == Role::kRsub) return false;
     if (position != 0 && find_member(node.attrs(), "alpha") != nullptr) return false;
     const TensorInfo& other = builder_.graph().tensor(node.inputs[position == 0 ? 1 : 0]);
     if (other.dtype != value().dtype) return false;

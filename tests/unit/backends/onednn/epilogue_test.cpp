@@ -128,4 +128,43 @@ TEST_CASE("what is added to a layer's result rounds once", "[onednn]") {
   }
 }
 
+TEST_CASE("a quotient behind a layer is rounded as it says", "[onednn]") {
+  if (!test::use_backends()) return;
+  const std::string mode = GENERATE("floor", "trunc");
+  const bool is_number = GENERATE(true, false);
+  const std::string layer = GENERATE("aten.mm.default", "aten.linear.default");
+  GraphBuilder graph;
+  graph.input("x", {2, 3}).input("w", {3, 3}).input("divisors", {3});
+  graph.node("t", layer, {"x", "w"}, Shape{2, 3});
+  if (is_number) {
+    graph.node("y", "aten.div.Scalar_mode", {"t"}, Shape{2, 3},
+               {{"other", -0.75}, {"rounding_mode", mode}});
+  } else {
+    graph.node("y", "aten.div.Tensor_mode", {"t", "divisors"}, Shape{2, 3},
+               {{"rounding_mode", mode}});
+  }
+  graph.output("y");
+  // Every product and sum is exact, and no quotient is near a whole number that it is not; w is its
+  // own transpose.
+  const float matrix[] = {1, -2, 3, -2, 4, 5, 3, 5, 2};
+  const float rows[] = {1, 2, -3, 2, -1, 1};
+  const float divisors[] = {-0.75F, 0.75F, 2.0F};
+  std::vector<Tensor> inputs;
+  for (const auto& [values, shape] :
+       {std::pair<const float*, Shape>{rows, {2, 3}}, {matrix, {3, 3}}, {divisors, {3}}}) {
+    inputs.emplace_back(DType::kFloat32, shape);
+    std::copy_n(values, inputs.back().element_count(), inputs.back().as_mutable<float>());
+  }
+  const Tensor result = test::run_on(graph, "npu", {}, inputs).result;
+  for (std::size_t i = 0; i < 6; ++i) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < 3; ++k)
+      sum += static_cast<double>(rows[i / 3 * 3 + k]) * static_cast<double>(matrix[k * 3 + i % 3]);
+    const double quotient = sum / (is_number ? -0.75 : static_cast<double>(divisors[i % 3]));
+    const double expected = mode == "floor" ? std::floor(quotient) : std::trunc(quotient);
+    CAPTURE(mode, is_number, layer, quotient);
+    CHECK(result.value_as_double(static_cast<std::int64_t>(i)) == expected);
+  }
+}
+
 }  // namespace npu
