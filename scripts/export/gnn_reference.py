@@ -70,7 +70,10 @@ def reference(args, weights):
             else:
                 h = (x @ w[f"{key}.lin.weight"].t()).reshape(nodes, args.heads, -1)
                 score = (h * w[f"{key}.att_src"]).sum(-1)[source] + (h * w[f"{key}.att_dst"]).sum(-1)[target]
-                power = torch.nn.functional.leaky_relu(score, 0.2).clamp(-60, 60).exp()
+                score = torch.nn.functional.leaky_relu(score, 0.2)
+                index = target.unsqueeze(1).expand(-1, args.heads)
+                most = torch.zeros(nodes, args.heads).scatter_reduce(0, index, score, "amax", include_self=False)
+                power = (score - most[target]).exp()
                 total = torch.zeros(nodes, args.heads).index_add_(0, target, power)
                 alpha = (power / total[target]).unsqueeze(2)
                 x = torch.zeros_like(h).index_add_(0, target, h[source] * alpha).reshape(nodes, -1) + w[f"{key}.bias"]

@@ -69,6 +69,18 @@ def scatter_sum(stage, source, shape, name=None):
     return stage.op("aten.index_add.default", [zeros, ends(stage, 1), source], shape, name=name, dim=0)
 
 
+def largest_by_target(stage, rows, shape, name=None):
+    """The largest of each column of an earlier stage's rows over the edges into a node; 0 for a node without edges."""
+    zeros = stage.op("aten.zeros.default", [], shape, size=shape, dtype="torch.float32")
+    targets = ends(stage, 1)
+    for dim in range(1, len(shape)):
+        targets = stage.op("aten.unsqueeze.default", [targets], ["m"] + [1] * dim, "int64", dim=dim)
+    shape_of_rows = ["m", *shape[1:]]
+    targets = stage.op("aten.expand.default", [targets], shape_of_rows, "int64", size=shape_of_rows)
+    return stage.op("aten.scatter_reduce.two", [zeros, targets, stage.read(rows)], shape, name=name, dim=0,
+                    reduce="amax", include_self=False)
+
+
 def activation(model, layer, number, value, width, active, op, name="out"):
     stage = Stage(layer, number, "activate")
     stage.read(value)
@@ -113,13 +125,8 @@ def graphsage_mean(model, layer, message, width):
 
 
 def graphsage_max(model, layer, message, width):
-    """0 for a node without edges."""
     s = Stage(layer, 3, "reduce_max")
-    zeros = s.op("aten.zeros.default", [], ["n", width], size=["n", width], dtype="torch.float32")
-    column = s.op("aten.unsqueeze.default", [ends(s, 1)], ["m", 1], "int64", dim=1)
-    targets = s.op("aten.expand.default", [column], ["m", width], "int64", size=["m", width])
-    largest = s.op("aten.scatter_reduce.two", [zeros, targets, s.read(message)], ["n", width], name="max", dim=0,
-                   reduce="amax", include_self=False)
+    largest = largest_by_target(s, message, ["n", width], "max")
     model.add(s, largest)
     return largest
 
@@ -238,9 +245,11 @@ def gat(model, layer, key, fin, fout, product_first, heads):
     model.add(s, score)
     s = Stage(layer, 4, "attention_softmax")
     s.read(score)
-    # Softmax does not change if a target's scores are shifted; a clamp keeps exp finite without a maximum per target.
-    limited = s.op("aten.clamp.default", [score], ["m", heads], min=-60.0, max=60.0)
-    power = s.op("aten.exp.default", [limited], ["m", heads])
+    # A softmax does not change if a target's scores are shifted; by their largest, exp does not overflow.
+    most = largest_by_target(s, score, ["n", heads])
+    most = s.op("aten.index_select.default", [most, ends(s, 1)], ["m", heads], dim=0)
+    shifted = s.op("aten.sub.Tensor", [score, most], ["m", heads])
+    power = s.op("aten.exp.default", [shifted], ["m", heads])
     total = scatter_sum(s, power, ["n", heads])
     back = s.op("aten.index_select.default", [total, ends(s, 1)], ["m", heads], dim=0)
     alpha = s.op("aten.div.Tensor", [power, back], ["m", heads], name="alpha")

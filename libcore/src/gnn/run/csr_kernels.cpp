@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segment reduction over compressed rows, the aggregation of graph neural networks on a CPU.
 //
-// Some columns of a row are summed in registers over all of its edges and stored once, finished;
+// Some columns of a row are summed, or their largest found, in registers over all of its edges and
+// stored once, finished;
 // the rows that they come from stream in, the first lines of the ones behind being fetched
 // meanwhile. Elements are float32 or bfloat16, sums float32 in the order of the edges. O(edges *
 // width), with no memory besides the output but values per edge for some rows at a time. Threads
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -53,17 +55,19 @@ NPU_ROWS_INLINE V load_part(const T* from, std::int64_t rest) {
   return rest == 0 ? load_floats<V>(from) : load_some<V>(from, rest);
 }
 
-template <typename V, int kVectors, typename T, bool kHasWeights>
-NPU_ROWS_INLINE void sum_edges(const Row& row, std::int64_t column, std::int64_t rest,
-                               V (&sums)[kVectors]) {
+/// Sums of the rows of the edges, each times its weight, or the largest of each column.
+template <typename V, int kVectors, typename T, bool kHasWeights, bool kLargest>
+NPU_ROWS_INLINE void combine_edges(const Row& row, std::int64_t column, std::int64_t rest,
+                                   V (&sums)[kVectors]) {
   const SegmentReduce& reduce = *row.reduce;
   const auto* x = static_cast<const T*>(reduce.x.data) + row.first_column + column;
   const std::int64_t begin = reduce.offsets[row.row];
   const std::int64_t end = reduce.offsets[row.row + 1];
   const std::int64_t last = reduce.offsets[reduce.rows] - 1;
   const float* weight = row.weights;
+  const V first = kLargest && begin < end ? V{} - std::numeric_limits<float>::infinity() : V{};
 #pragma GCC unroll 16
-  for (int i = 0; i < kVectors; ++i) sums[i] = V{};
+  for (int i = 0; i < kVectors; ++i) sums[i] = first;
   for (std::int64_t e = begin; e < end; ++e) {
     const std::int64_t source = reduce.sources == nullptr ? e : reduce.sources[e];
     if (reduce.sources != nullptr) {
@@ -74,7 +78,11 @@ NPU_ROWS_INLINE void sum_edges(const Row& row, std::int64_t column, std::int64_t
 #pragma GCC unroll 16
     for (int i = 0; i < kVectors; ++i) {
       const V value = load_part<V>(from + i * kFloatsOf<V>, rest);
-      if constexpr (kHasWeights) {
+      if constexpr (kLargest) {
+        const V message = kHasWeights ? *weight * value : value;
+        // NaN stays: nothing is at most it.
+        sums[i] = (message <= sums[i]) | (sums[i] != sums[i]) ? sums[i] : message;
+      } else if constexpr (kHasWeights) {
         sums[i] += *weight * value;
       } else {
         sums[i] += value;
@@ -123,7 +131,7 @@ NPU_ROWS_INLINE void finish(const Row& row, std::int64_t column, std::int64_t re
                             V (&sums)[kVectors]) {
   const SegmentReduce& reduce = *row.reduce;
   const std::int64_t degree = reduce.offsets[row.row + 1] - reduce.offsets[row.row];
-  if (reduce.mean && degree > 1) {
+  if (reduce.aggregate == Aggregate::kMean && degree > 1) {
     const auto divisor = static_cast<float>(degree);
 #pragma GCC unroll 16
     for (int i = 0; i < kVectors; ++i) sums[i] /= divisor;
@@ -147,20 +155,24 @@ NPU_ROWS_INLINE void finish(const Row& row, std::int64_t column, std::int64_t re
   }
 }
 
+template <typename V, int kVectors, typename T>
+NPU_ROWS_INLINE void combine_typed(const Row& row, std::int64_t column, std::int64_t rest,
+                                   V (&sums)[kVectors]) {
+  const bool has_weights = row.weights != nullptr;
+  if (row.reduce->aggregate == Aggregate::kLargest) {
+    has_weights ? combine_edges<V, kVectors, T, true, true>(row, column, rest, sums)
+                : combine_edges<V, kVectors, T, false, true>(row, column, rest, sums);
+  } else {
+    has_weights ? combine_edges<V, kVectors, T, true, false>(row, column, rest, sums)
+                : combine_edges<V, kVectors, T, false, false>(row, column, rest, sums);
+  }
+}
+
 template <typename V, int kVectors>
 NPU_ROWS_INLINE void reduce_columns(const Row& row, std::int64_t column, std::int64_t rest) {
   V sums[kVectors];
-  if (row.reduce->x.is_bfloat16) {
-    if (row.weights != nullptr) {
-      sum_edges<V, kVectors, std::uint16_t, true>(row, column, rest, sums);
-    } else {
-      sum_edges<V, kVectors, std::uint16_t, false>(row, column, rest, sums);
-    }
-  } else if (row.weights != nullptr) {
-    sum_edges<V, kVectors, float, true>(row, column, rest, sums);
-  } else {
-    sum_edges<V, kVectors, float, false>(row, column, rest, sums);
-  }
+  row.reduce->x.is_bfloat16 ? combine_typed<V, kVectors, std::uint16_t>(row, column, rest, sums)
+                            : combine_typed<V, kVectors, float>(row, column, rest, sums);
   finish(row, column, rest, sums);
 }
 

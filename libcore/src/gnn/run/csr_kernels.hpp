@@ -18,6 +18,13 @@ struct RowsOf {
   explicit operator bool() const noexcept { return data != nullptr; }
 };
 
+/// What becomes of the rows of a segment.
+enum class Aggregate : std::uint8_t {
+  kSum,
+  kMean,     ///< the sum over the number of edges, at least 1
+  kLargest,  ///< of each column; NaN is larger than all numbers, without edges it is 0
+};
+
 /// sum over the edges e of row v of weight[e, h] * x[source[e], h, :] for every row: gather,
 /// message and reduce_sum in one pass, without the messages in memory. Sums are float32.
 struct SegmentReduce {
@@ -32,7 +39,7 @@ struct SegmentReduce {
   std::int64_t rows = 0;
   std::int64_t heads = 1;
   std::int64_t width = 1;
-  bool mean = false;  ///< divides by the number of edges of the row, at least 1
+  Aggregate aggregate = Aggregate::kSum;
   // What is done to a row before it is stored, in this order.
   RowsOf own;                          ///< [rows, heads, width], times `own_factors`, added
   const float* own_factors = nullptr;  ///< [rows]

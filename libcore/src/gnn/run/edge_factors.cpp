@@ -53,6 +53,7 @@ class Tracer {
     }
     if (op == "aten.index_select.default") return end_of(*node);
     if (op == "aten.add.Tensor") return binary(Kind::kAdd, *node);
+    if (op == "aten.sub.Tensor") return binary(Kind::kSubtract, *node);
     if (op == "aten.mul.Tensor") return binary(Kind::kMultiply, *node);
     if (op == "aten.div.Tensor") return binary(Kind::kDivide, *node);
     if (op == "aten.exp.default") return unary({.kind = Kind::kExp}, *node);
@@ -106,7 +107,8 @@ class Tracer {
     return add({.kind = kind, .left = *left, .right = *right});
   }
 
-  // values[source] or values[target], of values per node or of a sum over the edges of a target.
+  // values[source] or values[target], of values per node or of the sum or the largest over the
+  // edges of a target.
   Step end_of(const Node& node) {
     const Json* dim = find_member(node.attrs(), "dim");
     if (node.inputs.size() != 2 || dim == nullptr || *dim != 0) return std::nullopt;
@@ -117,13 +119,14 @@ class Tracer {
     }
     if (matcher_.is_end(node.inputs[1], 0)) return add({.kind = Kind::kSource}, node.inputs[0]);
     if (!matcher_.is_end(node.inputs[1], 1)) return std::nullopt;
-    const Node* sum = matcher_.producer(node.inputs[0]);
-    if (sum == nullptr || !matcher_.is_sum_by_target(*sum)) {
+    const Node* maker = matcher_.producer(node.inputs[0]);
+    const bool is_sum = maker != nullptr && matcher_.is_sum_by_target(*maker);
+    if (!is_sum && (maker == nullptr || !matcher_.is_largest_by_target(*maker))) {
       return add({.kind = Kind::kTarget}, node.inputs[0]);
     }
-    const Step left = value_of(sum->inputs[2]);
+    const Step left = value_of(maker->inputs[2]);
     if (!left) return std::nullopt;
-    return add({.kind = Kind::kRowSum, .left = *left, .right = *left});
+    return add({.kind = is_sum ? Kind::kRowSum : Kind::kRowMax, .left = *left, .right = *left});
   }
 
   const Graph& graph_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace npu::gnn {
 namespace {
@@ -28,14 +29,17 @@ void read_targets(const EdgeStep& step, const EdgeRange& range, float* out) {
   }
 }
 
-void sum_rows(const EdgeRange& range, const float* left, float* out) {
+/// Folds the values of each row's edges, from `first` on, into one for all of them.
+template <typename Combine>
+void fold_rows(const EdgeRange& range, const float* left, float first, float* out,
+               const Combine& combine) {
   const std::int64_t heads = range.heads;
   for (std::int64_t v = range.first_row; v < range.last_row; ++v) {
     const std::int64_t count = (range.offsets[v + 1] - range.offsets[v]) * heads;
     for (std::int64_t h = 0; h < heads; ++h) {
-      float sum = 0;
-      for (std::int64_t i = h; i < count; i += heads) sum += left[i];
-      for (std::int64_t i = h; i < count; i += heads) out[i] = sum;
+      float folded = first;
+      for (std::int64_t i = h; i < count; i += heads) folded = combine(folded, left[i]);
+      for (std::int64_t i = h; i < count; i += heads) out[i] = folded;
     }
     left += count;
     out += count;
@@ -57,6 +61,8 @@ void compute(const EdgeStep& step, const EdgeRange& range, const float* a, const
       return read_targets(step, range, out);
     case EdgeStep::Kind::kAdd:
       return each(a, b, count, out, [](float x, float y) { return x + y; });
+    case EdgeStep::Kind::kSubtract:
+      return each(a, b, count, out, [](float x, float y) { return x - y; });
     case EdgeStep::Kind::kMultiply:
       return each(a, b, count, out, [](float x, float y) { return x * y; });
     case EdgeStep::Kind::kDivide:
@@ -71,7 +77,10 @@ void compute(const EdgeStep& step, const EdgeRange& range, const float* a, const
     case EdgeStep::Kind::kExp:
       return each(a, a, count, out, [](float x, float) { return std::exp(x); });
     case EdgeStep::Kind::kRowSum:
-      return sum_rows(range, a, out);
+      return fold_rows(range, a, 0.0F, out, [](float sum, float x) { return sum + x; });
+    case EdgeStep::Kind::kRowMax:
+      return fold_rows(range, a, -std::numeric_limits<float>::infinity(), out,
+                       [](float most, float x) { return x <= most || most != most ? most : x; });
   }
 }
 

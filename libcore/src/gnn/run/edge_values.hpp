@@ -13,12 +13,14 @@ struct EdgeStep {
     kSource,     ///< node[source of the edge]
     kTarget,     ///< node[target of the edge]
     kAdd,        ///< left + right
+    kSubtract,   ///< left - right
     kMultiply,   ///< left * right
     kDivide,     ///< left / right
     kLeakyRelu,  ///< left, or left * first where it is negative
     kClamp,      ///< left, at least first and at most second; NaN stays
     kExp,        ///< e to the left
     kRowSum,     ///< sum of left over the edges of the same target
+    kRowMax,     ///< the largest of left over them; NaN is larger than all numbers
   };
   Kind kind = Kind::kSource;
   std::size_t left = 0;  ///< earlier steps

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds what a block computes without the backend, by structure.
 //
-// An index_add of messages by target is traced back through aliases, a factor per edge and a
-// gather: that chain becomes one segment reduction (csr_kernels.cpp), so gathered rows and messages
-// are never stored. A division of the sum by the clamped number of edges makes the reduction a
-// mean, and element-wise ops on the sum are applied where it is stored. O(nodes).
+// An index_add of messages by target, or a scatter_reduce that takes the largest of them, is traced
+// back through aliases, a factor per edge and a gather: that chain becomes one segment reduction
+// (csr_kernels.cpp), so gathered rows and messages are never stored. A division of the sum by the
+// clamped number of edges makes the reduction a mean, and element-wise ops on the sum are applied
+// where it is stored. O(nodes).
 #include "gnn/run/find_reductions.hpp"
 
 #include <algorithm>
@@ -42,12 +43,19 @@ class ReductionFinder {
       if (node.name.ends_with("@owned") &&
           graph_.tensor(node.inputs[0]).kind == TensorKind::kGraphInput) {
         found_[id] = OwnedSlice{node.outputs[0], node.inputs[0]};
-      } else if (matcher_.is_sum_by_target(node) &&
-                 graph_.tensor(node.outputs[0]).dtype == DType::kFloat32) {
-        if (auto reduction = reduction_of(node)) found_[id] = std::move(*reduction);
+      } else if (const auto aggregate = aggregate_of(node)) {
+        if (auto reduction = reduction_of(node, *aggregate)) found_[id] = std::move(*reduction);
       }
     }
     absorb_means();
+  }
+
+  // What a node makes of messages by target; nothing if it does not.
+  std::optional<Aggregate> aggregate_of(const Node& node) const {
+    if (graph_.tensor(node.outputs[0]).dtype != DType::kFloat32) return std::nullopt;
+    if (matcher_.is_sum_by_target(node)) return Aggregate::kSum;
+    if (matcher_.is_largest_by_target(node)) return Aggregate::kLargest;
+    return std::nullopt;
   }
 
   // Null if the node makes no reduction (any more).
@@ -66,12 +74,14 @@ class ReductionFinder {
     found_.erase(from);
   }
 
-  std::optional<Reduction> reduction_of(const Node& node) const {
+  std::optional<Reduction> reduction_of(const Node& node, Aggregate aggregate) const {
     Reduction reduction;
+    reduction.aggregate = aggregate;
     reduction.result = reduction.sum = node.outputs[0];
     TensorId message = matcher_.through_alias(node.inputs[2]);
     const Shape& shape = graph_.tensor(message).shape;
-    if (matcher_.is_fill(message, "aten.ones.default") && shape.size() == 1) {
+    if (aggregate == Aggregate::kSum && matcher_.is_fill(message, "aten.ones.default") &&
+        shape.size() == 1) {
       return reduction;  // the in-degree
     }
     message = without_factor(message, shape, reduction);
@@ -122,10 +132,11 @@ class ReductionFinder {
       const bool is_output =
           std::find(outputs.begin(), outputs.end(), node.inputs[0]) != outputs.end();
       if (reduction == nullptr || !reduction->rows.valid() || is_output ||
+          reduction->aggregate != Aggregate::kSum ||
           !is_edge_count(node.inputs[1], sum.shape.size())) {
         continue;
       }
-      reduction->mean = true;
+      reduction->aggregate = Aggregate::kMean;
       reduction->result = node.outputs[0];
       mean_of[static_cast<std::int32_t>(n)] = sum.producer.value;
     }

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "gnn/run/csr_kernels.hpp"
 #include "gnn/run/edge_factors.hpp"
 #include "gnn/run/row_products.hpp"
 #include "npu/ir/graph.hpp"
@@ -15,18 +16,18 @@
 
 namespace npu::gnn {
 
-/// A sum over the edges of each row, done by segment_reduce.
+/// A sum over the edges of each row, or the largest of each column, done by segment_reduce.
 struct Reduction {
   TensorId result;
   TensorId rows;  ///< what is summed: per node with `gather`, else per edge; invalid: counts edges
   bool gather = false;
-  TensorId sum;                   ///< the result of the index_add
-  TensorId gathered;              ///< with `gather`: `rows`, or the columns of them that are summed
+  TensorId sum;                   ///< the result of the index_add or scatter_reduce
+  TensorId gathered;              ///< with `gather`: `rows`, or the columns of them that are read
   std::int64_t first_column = 0;  ///< of `rows`
   std::int64_t row_stride = 0;    ///< 0: rows are dense
   TensorId factor;                ///< per edge; invalid: none
   std::vector<EdgeFactor> factor_steps;  ///< compute it instead, if there are any
-  bool mean = false;
+  Aggregate aggregate = Aggregate::kSum;
   // What is done to the sums before they are stored.
   TensorId own;  ///< rows, times a factor each, added; invalid: none
   std::int64_t own_column = 0;
@@ -61,13 +62,13 @@ struct Product {
 using OwnKernel = std::variant<Reduction, OwnedSlice, Product>;
 using OwnKernels = std::map<std::int32_t, OwnKernel>;
 
-/// Finds every index_add of messages by target with what it reads: the aliases, factor per edge and
-/// gather, and the division that makes it a mean. Slices are among them, too. O(nodes).
+/// Finds every index_add of messages by target, and every scatter_reduce that takes the largest of
+/// them, with what it reads: the aliases, factor per edge and gather, and the division that makes a
+/// sum a mean. Slices are among them, too. O(nodes).
 OwnKernels find_sums(const Graph& graph, std::int64_t edges);
 
-/// Finds every index_add of messages by target with what becomes part of it: the aliases, factor
-/// per edge and gather that it reads, the division that makes it a mean, and the bias, additions
-/// and relu that are its only readers. `edges` is the block's number of edges. O(nodes).
+/// The same with what else becomes part of it: the bias, additions and relu that are its only
+/// readers. `edges` is the block's number of edges. O(nodes).
 OwnKernels find_reductions(const Graph& graph, std::int64_t edges,
                            const std::map<std::string, Tensor>& weights);
 

@@ -289,7 +289,7 @@ class BlockRun {
     reduce.nodes_of_edges = view_.sources.data();
     set_rows(reduction, reduce);
     reduce.rows = view_.owned;
-    reduce.mean = reduction.mean;
+    reduce.aggregate = reduction.aggregate;
     std::int64_t size = 1;
     for (std::size_t d = 1; d < shape.size(); ++d) size *= shape[d];
     if (reduction.factor.valid()) {

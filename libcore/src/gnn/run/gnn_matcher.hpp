@@ -51,6 +51,41 @@ class GnnMatcher {
            is_fill(node.inputs[0], "aten.zeros.default") && is_end(node.inputs[1], 1);
   }
 
+  /// scatter_reduce of rows by the targets of the edges into zeros, which only rows without edges
+  /// keep: the largest of each column.
+  bool is_largest_by_target(const Node& node) const {
+    if (node.op_type != "aten.scatter_reduce.two" || node.inputs.size() != 3) return false;
+    const Json* dim = find_member(node.attrs(), "dim");
+    const Json* reduce = find_member(node.attrs(), "reduce");
+    const Json* with_self = find_member(node.attrs(), "include_self");
+    const Shape& rows = graph_.tensor(node.inputs[2]).shape;
+    const Shape& result = graph_.tensor(node.inputs[0]).shape;
+    return dim != nullptr && *dim == 0 && reduce != nullptr && *reduce == "amax" &&
+           with_self != nullptr && *with_self == false &&
+           is_fill(node.inputs[0], "aten.zeros.default") && is_target_of_elements(node.inputs[1]) &&
+           graph_.tensor(node.inputs[1]).shape == rows && rows.size() == result.size() &&
+           std::equal(rows.begin() + 1, rows.end(), result.begin() + 1);
+  }
+
+  /// Targets of the edges, [edges], or the same for each element of an edge's row.
+  bool is_target_of_elements(TensorId id) const {
+    const std::size_t rank = graph_.tensor(id).shape.size();
+    const Node* node = producer(id);
+    if (node != nullptr && node->op_type == "aten.expand.default" &&
+        graph_.tensor(node->inputs[0]).shape.size() == rank) {
+      node = producer(node->inputs[0]);
+    }
+    for (; node != nullptr && node->op_type == "aten.unsqueeze.default";
+         node = producer(node->inputs[0])) {
+      const Json* dim = find_member(node->attrs(), "dim");
+      if (dim == nullptr || *dim == 0 ||
+          *dim == -static_cast<std::int64_t>(graph_.tensor(node->outputs[0]).shape.size())) {
+        return false;
+      }
+    }
+    return node != nullptr && is_end(node->outputs[0], 1);
+  }
+
   /// Rows [0, rows) of a result, which lie at its beginning: the result itself; else the tensor.
   TensorId through_first_rows(TensorId id) const {
     const Node* node = producer(id);

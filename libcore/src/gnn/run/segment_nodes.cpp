@@ -110,10 +110,11 @@ class SegmentRewriter {
   Json segment(const Json& node, const Reduction& sum) const {
     const Node& maker = graph_.node(graph_.tensor(sum.sum).producer);
     Json inputs = Json::array();
-    const char* form = sum.mean ? "mean" : "sum";
+    const char* form = name_of(sum.aggregate);
     if (sum.gathered.valid()) {
       inputs = Json::array({tensor(sum.gathered), offsets_, ends_[0]});
-      if (const auto scores = scores_of(sum.factor)) {
+      const bool may_be_softmax = sum.aggregate == Aggregate::kSum;
+      if (const auto scores = may_be_softmax ? scores_of(sum.factor) : std::nullopt) {
         form = "softmax";
         inputs.push_back(tensor(*scores));
       } else if (sum.factor.valid()) {
@@ -129,8 +130,13 @@ class SegmentRewriter {
     return result;
   }
 
+  static const char* name_of(Aggregate aggregate) {
+    if (aggregate == Aggregate::kMean) return "mean";
+    return aggregate == Aggregate::kSum ? "sum" : "amax";
+  }
+
   /// What factors by edge are the softmax of, over the edges of a target: exp(scores) over their
-  /// sum.
+  /// sum, where the scores may be shifted by their largest.
   std::optional<TensorId> scores_of(TensorId factor) const {
     const Node* quotient = factor.valid() ? matcher_.producer(factor) : nullptr;
     while (quotient != nullptr && (quotient->op_type == "aten.unsqueeze.default" ||
@@ -146,17 +152,38 @@ class SegmentRewriter {
     const Node* exponential = matcher_.producer(power);
     const Node* by_edge = matcher_.producer(quotient->inputs[1]);
     if (exponential == nullptr || exponential->op_type != "aten.exp.default" ||
-        by_edge == nullptr || by_edge->op_type != "aten.index_select.default" ||
-        by_edge->inputs.size() != 2 || !matcher_.is_end(by_edge->inputs[1], 1)) {
+        by_edge == nullptr || !is_by_target(*by_edge)) {
       return std::nullopt;
     }
-    const Json* dim = find_member(by_edge->attrs(), "dim");
     const Node* total = matcher_.producer(by_edge->inputs[0]);
-    if (dim == nullptr || *dim != 0 || total == nullptr || !matcher_.is_sum_by_target(*total) ||
+    if (total == nullptr || !matcher_.is_sum_by_target(*total) ||
         matcher_.through_alias(total->inputs[2]) != power) {
       return std::nullopt;
     }
-    return exponential->inputs[0];
+    return unshifted(exponential->inputs[0]);
+  }
+
+  /// scores of scores - largest(scores)[target], which the node does itself; else the tensor.
+  TensorId unshifted(TensorId id) const {
+    const Node* difference = matcher_.producer(id);
+    if (difference == nullptr || difference->op_type != "aten.sub.Tensor" ||
+        difference->inputs.size() != 2 || find_member(difference->attrs(), "alpha") != nullptr) {
+      return id;
+    }
+    const Node* by_edge = matcher_.producer(difference->inputs[1]);
+    if (by_edge == nullptr || !is_by_target(*by_edge)) return id;
+    const Node* largest = matcher_.producer(by_edge->inputs[0]);
+    const TensorId scores = matcher_.through_alias(difference->inputs[0]);
+    const bool is_shift = largest != nullptr && matcher_.is_largest_by_target(*largest) &&
+                          matcher_.through_alias(largest->inputs[2]) == scores;
+    return is_shift ? scores : id;
+  }
+
+  /// values[target]
+  bool is_by_target(const Node& node) const {
+    const Json* dim = find_member(node.attrs(), "dim");
+    return node.op_type == "aten.index_select.default" && node.inputs.size() == 2 &&
+           dim != nullptr && *dim == 0 && matcher_.is_end(node.inputs[1], 1);
   }
 
   /// Those that nodes read.

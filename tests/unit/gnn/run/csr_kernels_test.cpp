@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segment reductions against sums in double precision: at every level of instructions, on float32
-// and bfloat16, with all that finishes a row.
+// and bfloat16, with all that finishes a row; the largest of rows with numbers that are none.
 #include "gnn/run/csr_kernels.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 
@@ -75,7 +76,7 @@ TEST_CASE("rows of either type are summed and finished as in double precision", 
   reduce.x = x.rows(is_narrow, stride);
   reduce.rows = kRows;
   reduce.width = width;
-  reduce.mean = true;
+  reduce.aggregate = Aggregate::kMean;
   reduce.own = x.rows(is_narrow, stride, 2);
   reduce.own_factors = factors.wide.data();
   reduce.bias = bias.wide.data();
@@ -174,5 +175,119 @@ TEST_CASE("weights are computed for the edges of a row at a time", "[gnn][csr]")
         REQUIRE(std::abs(static_cast<double>(out[place]) - expected) < 1e-5);
       }
     }
+  }
+}
+
+TEST_CASE("the largest of rows is exact, and NaN is larger than all", "[gnn][csr]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::string level = GENERATE("generic", "avx2", "amx");
+  const bool is_narrow = GENERATE(false, true);
+  const bool has_weights = GENERATE(false, true);
+  const std::int64_t width = GENERATE(1, 7, 16, 40);
+  CAPTURE(level, is_narrow, has_weights, width);
+  const IsaLimit limit(level);
+  std::mt19937 engine(9);
+  const Edges edges(engine);
+  Values x(kRows * width, is_narrow, engine);
+  for (std::size_t i = 0; i < x.wide.size(); ++i) {
+    const auto draw = engine() % 12;
+    if (draw > 3) continue;
+    x.wide[i] = draw == 0   ? std::numeric_limits<float>::quiet_NaN()
+                : draw == 1 ? kInfinity
+                            : -kInfinity;
+    x.narrow[i] = float_to_bfloat16(x.wide[i]);
+  }
+  const Values weights(static_cast<std::int64_t>(edges.sources.size()), false, engine);
+  std::vector<float> out(static_cast<std::size_t>(kRows * width));
+  SegmentReduce reduce;
+  reduce.offsets = edges.offsets.data();
+  reduce.sources = edges.sources.data();
+  reduce.x = x.rows(is_narrow, 0);
+  reduce.weights = has_weights ? weights.wide.data() : nullptr;
+  reduce.rows = kRows;
+  reduce.width = width;
+  reduce.aggregate = Aggregate::kLargest;
+  reduce.out = out.data();
+  segment_reduce(reduce, 2);
+  for (std::int64_t v = 0; v < kRows; ++v) {
+    const std::int64_t begin = edges.offsets[static_cast<std::size_t>(v)];
+    const std::int64_t end = edges.offsets[static_cast<std::size_t>(v) + 1];
+    for (std::int64_t i = 0; i < width; ++i) {
+      float expected = begin == end ? 0 : -kInfinity;
+      for (std::int64_t e = begin; e < end; ++e) {
+        const std::int64_t u = edges.sources[static_cast<std::size_t>(e)];
+        const float weight = has_weights ? weights.wide[static_cast<std::size_t>(e)] : 1;
+        const float value = weight * x.wide[static_cast<std::size_t>(u * width + i)];
+        if (std::isnan(value) || value > expected) expected = value;
+        if (std::isnan(expected)) break;
+      }
+      const float found = out[static_cast<std::size_t>(v * width + i)];
+      REQUIRE((found == expected || (std::isnan(found) && std::isnan(expected))));
+    }
+  }
+}
+
+TEST_CASE("a softmax of large scores is shifted by the largest of a row", "[gnn][csr]") {
+  std::mt19937 engine(11);
+  const Edges edges(engine);
+  Values source(kRows, false, engine);
+  Values target(kRows, false, engine);
+  const Values x(kRows, false, engine);
+  for (float& each : source.wide) each *= 300;
+  for (float& each : target.wide) each *= 300;
+  source.wide[5] = std::numeric_limits<float>::quiet_NaN();
+  using Kind = EdgeStep::Kind;
+  SegmentReduce reduce;
+  reduce.weight_steps = {{.kind = Kind::kSource, .node = source.wide.data()},
+                         {.kind = Kind::kTarget, .node = target.wide.data()},
+                         {.kind = Kind::kAdd, .left = 0, .right = 1},
+                         {.kind = Kind::kRowMax, .left = 2, .right = 2},
+                         {.kind = Kind::kSubtract, .left = 2, .right = 3},
+                         {.kind = Kind::kExp, .left = 4, .right = 4},
+                         {.kind = Kind::kRowSum, .left = 5, .right = 5},
+                         {.kind = Kind::kDivide, .left = 5, .right = 6}};
+  reduce.offsets = edges.offsets.data();
+  reduce.sources = edges.sources.data();
+  reduce.x = x.rows(false, 0);
+  reduce.rows = kRows;
+  reduce.width = 1;
+  std::vector<float> out(kRows);
+  reduce.out = out.data();
+  segment_reduce(reduce, 2);
+  for (std::size_t v = 0; v < out.size(); ++v) {
+    double most = -std::numeric_limits<double>::infinity();
+    double magnitude = 0;
+    bool has_nan = false;
+    const auto score = [&](std::int64_t e) {
+      const std::int32_t u = edges.sources[static_cast<std::size_t>(e)];
+      return double{source.wide[static_cast<std::size_t>(u)]} + double{target.wide[v]};
+    };
+    for (std::int64_t e = edges.offsets[v]; e < edges.offsets[v + 1]; ++e) {
+      has_nan = has_nan || std::isnan(score(e));
+      most = std::max(most, score(e));
+      magnitude = std::max(magnitude, std::abs(score(e)));
+    }
+    if (has_nan) {
+      CHECK(std::isnan(out[v]));
+      continue;
+    }
+    double total = 0;
+    double expected = 0;
+    double size = 0;
+    for (std::int64_t e = edges.offsets[v]; e < edges.offsets[v + 1]; ++e) {
+      const double power = std::exp(score(e) - most);
+      const double value =
+          x.wide[static_cast<std::size_t>(edges.sources[static_cast<std::size_t>(e)])];
+      total += power;
+      expected += power * value;
+      size += power * std::abs(value);
+    }
+    if (total > 0) {
+      expected /= total;
+      size /= total;
+    }
+    // The sum and the shift of a score are rounded, which exp makes relative; 6 edges at most.
+    const double bound = (2 * 2 * magnitude + 2 * 6 + 8) * 0x1p-24 * size;
+    CHECK(std::abs(double{out[v]} - expected) <= bound);
   }
 }

@@ -42,7 +42,7 @@ TEST_CASE("a mean over neighbours gathers, and divides where it sums", "[gnn][re
   REQUIRE(found.sums.size() == 1);
   const Reduction& mean = found.sums.front();
   CHECK(mean.gather);
-  CHECK(mean.mean);
+  CHECK(mean.aggregate == Aggregate::kMean);
   CHECK_FALSE(mean.factor.valid());
   CHECK(found.graph.tensor(mean.rows).name == kFeatureInput);
   // The result is that of the division, not of the sum.
@@ -57,7 +57,7 @@ TEST_CASE("weights of edges become factors", "[gnn][reductions]") {
     bool any_factor = false;
     for (const Reduction& sum : reductions_of(name, {10, 10, 40}).sums) {
       any_factor = any_factor || sum.factor.valid();
-      CHECK_FALSE(sum.mean);
+      CHECK(sum.aggregate != Aggregate::kMean);
     }
     CHECK(any_factor);
   }
@@ -95,4 +95,21 @@ TEST_CASE("owned rows of an input with a halo are a slice", "[gnn][reductions]")
   CHECK(found.graph.tensor(found.slices.front().rows).shape[0] == 25);
   CHECK(found.graph.tensor(found.slices.front().result).shape[0] == 10);
   REQUIRE(found.sums.size() == 1);
+}
+
+TEST_CASE("the largest of rows is a reduction, and the shift of a softmax a step beside it",
+          "[gnn][reductions]") {
+  using Kind = EdgeStep::Kind;
+  const Found largest = reductions_of("largest", {10, 10, 40});
+  REQUIRE(largest.sums.size() == 1);
+  CHECK(largest.sums.front().aggregate == Aggregate::kLargest);
+  CHECK(largest.sums.front().gather);
+  CHECK(largest.graph.tensor(largest.sums.front().rows).name == kFeatureInput);
+  std::vector<Kind> kinds;
+  for (const Reduction& sum : reductions_of("gat", {10, 10, 40}).sums) {
+    for (const EdgeFactor& each : sum.factor_steps) kinds.push_back(each.step.kind);
+  }
+  CHECK(kinds == std::vector<Kind>{Kind::kSource, Kind::kTarget, Kind::kAdd, Kind::kLeakyRelu,
+                                   Kind::kRowMax, Kind::kSubtract, Kind::kExp, Kind::kRowSum,
+                                   Kind::kDivide});
 }

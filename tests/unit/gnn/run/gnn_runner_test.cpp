@@ -71,7 +71,7 @@ TEST_CASE("segment reduction against a plain loop", "[runtime][gnn]") {
       reduce.rows = 5;
       reduce.heads = heads;
       reduce.width = width;
-      reduce.mean = mean;
+      reduce.aggregate = mean ? Aggregate::kMean : Aggregate::kSum;
       segment_reduce(reduce, 2);
       for (std::int64_t v = 0; v < 5; ++v) {
         for (std::int64_t i = 0; i < 6; ++i) {

@@ -126,7 +126,7 @@ TEST_CASE("sums are finished where they are stored", "[runtime][gnn]") {
   reduce.x = {both.data(), false, kStride};
   reduce.rows = kNodes;
   reduce.width = kWidth;
-  reduce.mean = mean;
+  reduce.aggregate = mean ? Aggregate::kMean : Aggregate::kSum;
   reduce.bias = bias.data();
   reduce.relu = relu;
   std::vector<float> out(kNodes * kWidth);

@@ -89,6 +89,27 @@ TEST_CASE("attention is a softmax of its scores", "[gnn][segments]") {
   CHECK((*softmax)["outputs"][0]["shape"] == Json({10, 2, 4}));
 }
 
+TEST_CASE("the scores of a shifted softmax are those before the shift", "[gnn][segments]") {
+  const Rewritten gat = rewritten("gat");
+  const Json* softmax = find_form(gat, "softmax");
+  REQUIRE(softmax != nullptr);
+  const Json scores = (*softmax)["inputs"][3]["name"];
+  const auto& nodes = gat.block["nodes"];
+  const auto maker =
+      std::ranges::find_if(nodes, [&](const Json& node) { return node["name"] == scores; });
+  REQUIRE(maker != nodes.end());
+  CHECK((*maker)["op_type"] == "aten.leaky_relu.default");
+}
+
+TEST_CASE("the largest of rows is one node", "[gnn][segments]") {
+  const Rewritten largest = rewritten("largest");
+  const Json* most = find_form(largest, "amax");
+  REQUIRE(most != nullptr);
+  CHECK(operands(*most) ==
+        std::vector<std::string>{"x", "edge_index@offsets", "edge_index@sources"});
+  CHECK((*most)["outputs"][0]["shape"] == Json({10, 6}));
+}
+
 TEST_CASE("a sum with rows for the halo ends with zeros", "[gnn][segments]") {
   // Stages 1 to 4: the sums of the softmax are an operand of the next block, but not the outputs.
   const Rewritten gat = rewritten("gat", 1, 4);
