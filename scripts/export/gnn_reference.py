@@ -44,6 +44,10 @@ def reference(args, weights):
     """The whole graph in plain PyTorch, stage by stage, independent of the document."""
     w = {key: torch.tensor(values, dtype=torch.float32).reshape(shape) for key, shape, values in weights}
     nodes, (source, target) = read_edges(args.graph)
+    if args.remaining_loops:
+        others = source != target
+        every = torch.arange(nodes)
+        source, target = torch.cat([source[others], every]), torch.cat([target[others], every])
     tensors = read_tensors(args.x)
     x = tensors.get("x", next(iter(tensors.values())))
     count = len(args.features) - 1
@@ -61,10 +65,11 @@ def reference(args, weights):
                 x = mean @ w[f"{key}.lin_l.weight"].t() + w[f"{key}.lin_l.bias"] + x @ w[f"{key}.lin_r.weight"].t()
                 x = x.relu() if active else x
             elif args.model == "gcn":
-                inverse = (degree + 1).rsqrt()
+                inverse = (degree if args.remaining_loops else degree + 1).rsqrt()
                 norm = (inverse[source] * inverse[target]).unsqueeze(1)
                 total = torch.zeros(nodes, x.shape[1]).index_add_(0, target, x[source] * norm)
-                total += x * (inverse * inverse).unsqueeze(1)
+                if not args.remaining_loops:
+                    total += x * (inverse * inverse).unsqueeze(1)
                 x = total @ w[f"{key}.lin.weight"].t() + w[f"{key}.bias"]
                 x = x.relu() if active else x
             else:

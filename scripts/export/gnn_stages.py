@@ -169,17 +169,19 @@ def gcn_weights(model, key, fin, fout):
     model.vector(f"{key}.bias", fout)
 
 
-def gcn(model, layer, key, fin, fout, product_first):
+def gcn(model, layer, key, fin, fout, product_first, adds_loops):
+    """Normalised sums with a loop at each node: one that is added to the edges, or one of the graph."""
     width = fout if product_first else fin
     x = tensor("x", "n", width)
     s = Stage(layer, 1, "compute_norm")
     degree = s.read(tensor("degree", "n"))
-    loops = s.op("aten.add.Tensor", [degree], ["n"], other=1.0)
-    inverse = s.op("aten.rsqrt.default", [loops], ["n"], name="inverse")
+    if adds_loops:
+        degree = s.op("aten.add.Tensor", [degree], ["n"], other=1.0)
+    inverse = s.op("aten.rsqrt.default", [degree], ["n"], name="inverse")
     a = s.op("aten.index_select.default", [inverse, ends(s, 0)], ["m"], dim=0)
     b = s.op("aten.index_select.default", [inverse, ends(s, 1)], ["m"], dim=0)
     norm = s.op("aten.mul.Tensor", [a, b], ["m"], name="norm")
-    model.add(s, inverse, norm)
+    model.add(s, *([inverse] if adds_loops else []), norm)
     s = Stage(layer, 2, "gather")
     s.read(x)
     gathered = s.op("aten.embedding.default", [x, ends(s, 0)], ["m", width], name="gathered")
@@ -189,11 +191,12 @@ def gcn(model, layer, key, fin, fout, product_first):
     message = s.op("aten.mul.Tensor", [s.read(gathered), column], ["m", width], name="message")
     model.add(s, message)
     s = Stage(layer, 4, "reduce_sum")
-    total = scatter_sum(s, s.read(message), ["n", width])
-    square = s.op("aten.mul.Tensor", [s.read(inverse), inverse], ["n"])
-    column = s.op("aten.unsqueeze.default", [square], ["n", 1], dim=1)
-    own = s.op("aten.mul.Tensor", [s.read(x), column], ["n", width])
-    summed = s.op("aten.add.Tensor", [total, own], ["n", width], name="sum")
+    summed = scatter_sum(s, s.read(message), ["n", width], None if adds_loops else "sum")
+    if adds_loops:
+        square = s.op("aten.mul.Tensor", [s.read(inverse), inverse], ["n"])
+        column = s.op("aten.unsqueeze.default", [square], ["n", 1], dim=1)
+        own = s.op("aten.mul.Tensor", [s.read(x), column], ["n", width])
+        summed = s.op("aten.add.Tensor", [summed, own], ["n", width], name="sum")
     model.add(s, summed)
     s = Stage(layer, 5, "transform")
     if product_first:
@@ -268,11 +271,11 @@ def gat(model, layer, key, fin, fout, product_first, heads):
     return hidden
 
 
-def add_layers(model, kind, features, heads, activate_last, products_first, aggregate="mean"):
+def add_layers(model, kind, features, heads, activate_last, products_first, aggregate="mean", adds_loops=True):
     """Adds all stages and returns the number of layers, of which the first has a product alone if that comes first."""
     count = len(features) - 1
     more = (heads,) if kind == "gat" else ()
-    last = (aggregate,) if kind == "graphsage" else more
+    last = {"graphsage": (aggregate,), "gcn": (adds_loops,)}.get(kind, more)
     product, rest = {"graphsage": (graphsage_product, graphsage), "gcn": (gcn_product, gcn), "gat": (gat_product, gat)}[kind]
     # GraphSAGE has two products, which both have to reach the next layer.
     sides = 2 if kind == "graphsage" else 1

@@ -27,6 +27,7 @@ struct GraphReadOptions {
   /// If not set, the ids that occur are numbered in ascending order.
   std::optional<std::int64_t> node_count;
   bool undirected = false;  ///< adds the reverse of every edge that has none
+  bool one_loop = false;    ///< adds a loop to every node without, and drops all but one of others
 };
 
 /// A graph to compute on: row v of `in_edges` lists the sources of the edges into v, in ascending

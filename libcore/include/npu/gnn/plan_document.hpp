@@ -64,6 +64,7 @@ struct PlanFiles {
   std::int64_t graph_edges = 0;
   bool node_count_given = false;  ///< the ids of the edge list are nodes 0 .. graph_nodes - 1
   bool undirected = false;        ///< missing reverse edges were added
+  bool one_loop = false;          ///< each node was given one loop (GraphReadOptions)
   std::string subgraphs;          ///< a table of sizes instead of a graph
   std::string profile;
   std::string precision;  ///< that the profile was measured with: "bf16"; empty: float32

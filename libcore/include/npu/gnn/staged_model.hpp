@@ -53,6 +53,7 @@ struct StagedModel {
   std::string file;
   std::string name;
   std::string weights_file;  ///< as the document says; empty: none
+  bool one_loop = false;     ///< it is for graphs in which each node has exactly one loop
   std::vector<LayerInfo> layers;
   std::string hash;  ///< of the structure, for profiles and plans
 

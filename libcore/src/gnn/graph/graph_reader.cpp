@@ -18,6 +18,7 @@
 #include "gnn/graph/tensor_graph.hpp"
 #include "npu/gnn/symmetrize.hpp"
 #include "npu/support/file_io.hpp"
+#include "npu/support/ids.hpp"
 
 namespace npu::gnn {
 namespace {
@@ -49,6 +50,44 @@ void add_reverses(DataGraph& data) {
   data.in_edges = rows_by_target(nodes, std::move(edges));
   data.notes.push_back(count_text(simple.added_reverses, "reverse edge", "reverse edges") +
                        " added");
+}
+
+/// Every node gets exactly one loop.
+void keep_one_loop(DataGraph& data) {
+  CsrGraph& graph = data.in_edges;
+  const bool is_weighted = !graph.edge_weights.empty();
+  CsrGraph result;
+  result.node_weights = std::move(graph.node_weights);
+  result.node_weight_count = graph.node_weight_count;
+  result.neighbors.reserve(index_of(graph.entry_count() + graph.node_count()));
+  std::int64_t added = 0;
+  std::int64_t dropped = 0;
+  for (std::int32_t v = 0; v < graph.node_count(); ++v) {
+    const auto row = graph.row(v);
+    const auto loops = std::equal_range(row.begin(), row.end(), v);
+    const std::int64_t count = loops.second - loops.first;
+    const auto add = [&](auto begin, auto end) {
+      result.neighbors.insert(result.neighbors.end(), begin, end);
+      if (!is_weighted) return;
+      const auto weights = graph.edge_weights.begin() + graph.offsets[index_of(v)];
+      result.edge_weights.insert(result.edge_weights.end(), weights + (begin - row.begin()),
+                                 weights + (end - row.begin()));
+    };
+    add(row.begin(), loops.first);
+    if (count > 0) {
+      add(loops.first, loops.first + 1);
+    } else {
+      result.neighbors.push_back(v);
+      if (is_weighted) result.edge_weights.push_back(1);
+    }
+    add(loops.second, row.end());
+    result.offsets.push_back(static_cast<std::int64_t>(result.neighbors.size()));
+    added += count == 0 ? 1 : 0;
+    dropped += std::max<std::int64_t>(count - 1, 0);
+  }
+  if (added > 0) data.notes.push_back(count_text(added, "loop", "loops") + " added");
+  if (dropped > 0) data.notes.push_back(count_text(dropped, "loop", "loops") + " dropped");
+  graph = std::move(result);
 }
 
 std::string_view view_of(const MappedFile& file) {
@@ -90,6 +129,7 @@ DataGraph parse_graph(std::string_view bytes, const std::string& file,
     }
   }
   if (undirected && data.in_edges.edge_weights.empty()) add_reverses(data);
+  if (options.one_loop) keep_one_loop(data);
   return data;
 }
 
@@ -97,6 +137,7 @@ DataGraph read_graph_file(const std::string& path, const GraphReadOptions& optio
   if (is_tensor_file(path, options)) {
     DataGraph data = read_tensor_graph(path, options);
     if (options.undirected) add_reverses(data);
+    if (options.one_loop) keep_one_loop(data);
     return data;
   }
   if (path == "-") return parse_graph(read_stream(stdin, "<stdin>"), "<stdin>", options);

@@ -47,14 +47,14 @@ class ShareReader {
     do_together(&processes, [&] { count_pairs(); });
   }
 
-  GraphShare read(bool add_reverses) {
+  GraphShare read(const GraphReadOptions& options) {
     exchange();
     GraphShare share;
     std::vector<std::int64_t> sums;
     do_together(&processes_, [&] {
       check_pairs();
       merge(share);
-      share.weights = count_in_edges(share, add_reverses);
+      share.weights = count_in_edges(share, options);
       sums = {share.offsets.back(),
               std::accumulate(share.weights.begin(), share.weights.end(), std::int64_t{0})};
     });
@@ -238,16 +238,22 @@ class ShareReader {
     share.neighbors.assign(entries.begin(), entries.begin() + kept);
   }
 
-  // Of each own node: those of the file, and with `add_reverses` those that its out-edges lack.
-  std::vector<std::int64_t> count_in_edges(const GraphShare& share, bool add_reverses) const {
+  // Of each own node: those of the file, and those that the options add.
+  std::vector<std::int64_t> count_in_edges(const GraphShare& share,
+                                           const GraphReadOptions& options) const {
     std::vector<std::int64_t> counts(index_of(share.node_count()), 0);
     for (std::int32_t row = 0; row < share.node_count(); ++row) {
-      counts[index_of(row)] = rows_->degree(own_begin() + row);
-      if (add_reverses) {
+      const std::int32_t node = own_begin() + row;
+      counts[index_of(row)] = rows_->degree(node);
+      if (options.one_loop) {
+        const auto sources = rows_->row(node);
+        counts[index_of(row)] += 1 - std::count(sources.begin(), sources.end(), node);
+      }
+      if (options.undirected) {
         counts[index_of(row)] += share.offsets[index_of(row) + 1] - share.offsets[index_of(row)];
       }
     }
-    if (add_reverses) {
+    if (options.undirected) {
       for_each_in_edge([&](std::int32_t, std::int32_t v) { --counts[index_of(v - own_begin())]; });
     }
     return counts;
@@ -275,9 +281,9 @@ bool has_shares(const std::string& path) {
   return is_binary_graph({reinterpret_cast<const char*>(file.data()), file.size()});
 }
 
-GraphShare read_graph_share(const std::string& path, bool add_reverses,
+GraphShare read_graph_share(const std::string& path, const GraphReadOptions& options,
                             const Transport& processes) {
-  return ShareReader(path, processes).read(add_reverses);
+  return ShareReader(path, processes).read(options);
 }
 
 }  // namespace npu::gnn

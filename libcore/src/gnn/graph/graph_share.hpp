@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "npu/gnn/graph_reader.hpp"
 #include "transport/partitioner_abi.h"
 #include "transport/transport.hpp"
 
@@ -21,7 +22,7 @@ struct GraphShare {
   std::int64_t all_nodes = 0;
   std::int64_t all_entries = 0;
   std::int64_t all_weights = 0;
-  std::int64_t all_in_edges = 0;  ///< of the directed graph, with the reverses that were added
+  std::int64_t all_in_edges = 0;  ///< of the directed graph, with those that were added
 
   std::int32_t node_count() const noexcept { return static_cast<std::int32_t>(offsets.size()) - 1; }
   /// Refers to this.
@@ -34,9 +35,10 @@ bool has_shares(const std::string& path);
 
 /// Reads the own rows of a file in binary form, about as many nodes and edges as the others, and
 /// gets from the other processes the edges that leave the own nodes; collective, and the
-/// transport's one connection is used up. `add_reverses`: in-edges are counted as if every missing
-/// reverse edge was there. Throws what do_together throws, Error kParse for a row that is not
-/// sound, and if the processes see different graphs.
-GraphShare read_graph_share(const std::string& path, bool add_reverses, const Transport& processes);
+/// transport's one connection is used up. In-edges are counted as if all that the options add was
+/// there. Throws what do_together throws, Error kParse for a row that is not sound, and if the
+/// processes see different graphs.
+GraphShare read_graph_share(const std::string& path, const GraphReadOptions& options,
+                            const Transport& processes);
 
 }  // namespace npu::gnn

@@ -93,6 +93,12 @@ class Reader {
       if (!weights->is_string()) fail(file_, "/npu/weights_file", "expected a string");
       model.weights_file = weights->get<std::string>();
     }
+    if (const Json* loops = find_member(*npu, "self_loops")) {
+      if (*loops != "remaining") {
+        fail(file_, "/npu/self_loops", "expected 'remaining', found " + loops->dump());
+      }
+      model.one_loop = true;
+    }
     if (const Json* name = find_member(json_, "model_name")) {
       if (name->is_string()) model.name = name->get<std::string>();
     }
@@ -113,6 +119,7 @@ class Reader {
     for (std::size_t l = 0; l < model.layers.size(); ++l) finish_layer(model, l);
     std::vector<std::int32_t> letters;
     for (const char c : stages->dump()) letters.push_back(c);
+    if (model.one_loop) letters.push_back(1);
     model.hash = partition_hash(letters);
     return model;
   }

@@ -85,6 +85,7 @@ class Assembler {
       files.graph_edges = input_.graph->in_edges.entry_count();
       files.node_count_given = !is_rewritten && options_.graph_options.node_count.has_value();
       files.undirected = !is_rewritten && options_.graph_options.undirected;
+      files.one_loop = !is_rewritten && input_.model && input_.model->one_loop;
       plan_.partition = {beside_output(partition_path(options_)),
                          best_.partition.hash,
                          best_.partition.seed,

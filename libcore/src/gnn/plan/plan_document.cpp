@@ -120,6 +120,7 @@ void write_files(const PlanFiles& files, Json& json) {
     json["graph_edges"] = files.graph_edges;
     if (files.node_count_given) json["graph_node_count_option"] = true;
     if (files.undirected) json["graph_undirected"] = true;
+    if (files.one_loop) json["graph_one_loop"] = true;
   } else {
     json["subgraphs_file"] = files.subgraphs;
   }
@@ -136,6 +137,7 @@ PlanFiles read_files(const JsonFields& plan) {
   if (!files.graph.empty()) {
     files.node_count_given = plan.has("graph_node_count_option");
     files.undirected = plan.has("graph_undirected");
+    files.one_loop = plan.has("graph_one_loop");
     files.graph_nodes = files.node_count_given ? plan.integer("graph_nodes", 1, kMaxId)
                                                : integer_or(plan, "graph_nodes", 0, kMaxId, 0);
     files.graph_edges = integer_or(plan, "graph_edges", 0, kMaxCount, 0);

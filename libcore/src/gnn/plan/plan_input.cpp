@@ -288,7 +288,9 @@ std::unique_ptr<PlanInput> read_plan_facts(const PlanOptions& options, Diagnosti
 void read_plan_graph(const PlanOptions& options, PlanInput& input, Diagnostics& diagnostics) {
   const PhaseTimes::Scope phase(input.times, "read");
   if (!options.graph.empty()) {
-    input.graph = read_graph_file(options.graph, options.graph_options);
+    GraphReadOptions graph = options.graph_options;
+    graph.one_loop = graph.one_loop || (input.model && input.model->one_loop);
+    input.graph = read_graph_file(options.graph, graph);
     for (const std::string& note : input.graph->notes) {
       diagnostics.note({.file = options.graph}, note);
     }

@@ -93,7 +93,10 @@ class PlanProcesses {
  public:
   PlanProcesses(const PlanOptions& options, Diagnostics& diagnostics,
                 std::unique_ptr<Transport> processes)
-      : options_(options), diagnostics_(diagnostics), processes_(std::move(processes)) {
+      : options_(options),
+        graph_options_(options.graph_options),
+        diagnostics_(diagnostics),
+        processes_(std::move(processes)) {
     check_start();
   }
 
@@ -102,6 +105,10 @@ class PlanProcesses {
     do_together(processes_.get(), [&] {
       if (is_first()) input = read_plan_facts(options_, diagnostics_);
     });
+    // The first process alone has the model, which may want loops.
+    const bool has_model = input != nullptr && input->model;
+    const bool has_no_say = input == nullptr || (has_model && input->model->one_loop);
+    graph_options_.one_loop = processes_->smallest(has_no_say ? 1 : 0) == 1;
     const std::string refusal = refusal_of_all();
     const bool is_named = options_.partitioner == Partitioner::kPtScotch;
     do_together(processes_.get(), [&] {
@@ -188,8 +195,7 @@ class PlanProcesses {
   FoundCuts cut(PhaseTimes& times) {
     std::optional<PhaseTimes::Scope> phase;
     phase.emplace(times, "read shares");
-    const GraphShare share =
-        read_graph_share(options_.graph, options_.graph_options.undirected, *processes_);
+    const GraphShare share = read_graph_share(options_.graph, graph_options_, *processes_);
     phase.emplace(times, "partition");
     FoundCuts found{kPartitionerName, processes_->size(), {}};
     std::vector<CutJob> jobs;
@@ -250,6 +256,7 @@ class PlanProcesses {
   }
 
   const PlanOptions& options_;
+  GraphReadOptions graph_options_;
   Diagnostics& diagnostics_;
   std::unique_ptr<Transport> processes_;
   std::optional<SharePartitioner> partitioner_;

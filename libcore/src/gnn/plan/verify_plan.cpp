@@ -59,6 +59,7 @@ PlanOptions options_of(const Plan& plan, const std::string& path) {
   options.pad = 1;  // the plan's own is checked with its sizes
   if (plan.files.node_count_given) options.graph_options.node_count = plan.files.graph_nodes;
   options.graph_options.undirected = plan.files.undirected;
+  options.graph_options.one_loop = plan.files.one_loop;
   return options;
 }
 

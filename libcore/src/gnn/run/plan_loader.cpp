@@ -118,6 +118,7 @@ CsrGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes
   GraphReadOptions graph_options;
   if (plan.files.node_count_given) graph_options.node_count = plan.files.graph_nodes;
   graph_options.undirected = plan.files.undirected;
+  graph_options.one_loop = plan.files.one_loop;
   return timed(options, times, "read the graph", [&] {
     return read_graph_file(path_beside(options.plan, plan.files.graph), graph_options).in_edges;
   });
@@ -126,7 +127,8 @@ CsrGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes
 GraphRows read_plan_rows(const Plan& plan, const RunOptions& options, PhaseTimes& times) {
   auto file = std::make_shared<const MappedFile>(path_beside(options.plan, plan.files.graph));
   const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->size());
-  if (is_binary_graph(bytes) && !plan.files.undirected) return GraphRows(std::move(file));
+  const bool is_changed = plan.files.undirected || plan.files.one_loop;
+  if (is_binary_graph(bytes) && !is_changed) return GraphRows(std::move(file));
   return GraphRows(std::make_shared<const CsrGraph>(read_plan_graph(plan, options, times)));
 }
 

@@ -138,6 +138,13 @@ TEST_CASE("edge lists", "[graph][reader]") {
   GraphReadOptions undirected;
   undirected.undirected = true;
   CHECK(rows_of(parse("0 1\n0 1\n", "a.txt", undirected).in_edges) == Rows{{1}, {0, 0}});
+  GraphReadOptions one_loop;
+  one_loop.one_loop = true;
+  const DataGraph loops = parse("0 1\n1 1\n1 1\n2 1\n2 2\n", "a.txt", one_loop);
+  CHECK(rows_of(loops.in_edges) == Rows{{0}, {0, 1, 2}, {2}});
+  CHECK(loops.notes == std::vector<std::string>{"1 loop added", "1 loop dropped"});
+  CHECK(rows_of(parse("3 2 001\n2 4\n1 4 3 6\n2 6\n", "a.graph", one_loop).in_edges) ==
+        Rows{{0, 1}, {0, 1, 2}, {1, 2}});
 
   CHECK(fault("# nothing\n", "a.txt") == "a.txt: error: the graph has no edges");
   CHECK(fault("0 1\n2\n", "a.txt") ==

@@ -161,10 +161,11 @@ DataGraph random_graph(std::int32_t nodes, int edges, std::uint32_t seed) {
 }
 
 // The shares of all ranks, by rank.
-std::vector<GraphShare> shares_of(const std::string& path, std::int32_t count, bool add_reverses) {
+std::vector<GraphShare> shares_of(const std::string& path, std::int32_t count,
+                                  const GraphReadOptions& options) {
   std::vector<GraphShare> shares(index_of(count));
   in_ranks(count, [&](const Transport& transport) {
-    shares[index_of(transport.rank())] = read_graph_share(path, add_reverses, transport);
+    shares[index_of(transport.rank())] = read_graph_share(path, options, transport);
   });
   return shares;
 }
@@ -211,15 +212,16 @@ TEST_CASE("shares add up to the undirected graph", "[gnn][share]") {
     write_binary_graph(path, data);
     CHECK(has_shares(path));
     const CsrGraph expected = symmetrize(data.in_edges).graph;
-    for (const bool add_reverses : {false, true}) {
+    for (const int added : {0, 1, 2, 3}) {
       GraphReadOptions options;
-      options.undirected = add_reverses;
+      options.undirected = added % 2 == 1;
+      options.one_loop = added >= 2;
       const CsrGraph in_edges = read_graph_file(path, options).in_edges;
       const std::int64_t mean =
           std::max<std::int64_t>(1, in_edges.entry_count() / in_edges.node_count());
       for (const std::int32_t count : {1, 2, 5}) {
         std::int32_t node = 0;
-        for (const GraphShare& share : shares_of(path, count, add_reverses)) {
+        for (const GraphShare& share : shares_of(path, count, options)) {
           CHECK(share.first == node);
           CHECK(share.all_nodes == expected.node_count());
           CHECK(share.all_entries == expected.entry_count());
@@ -246,7 +248,7 @@ TEST_CASE("a row that is not sound ends all ranks, and one says why", "[gnn][sha
   data.in_edges.neighbors.back() = 99;
   write_binary_graph(path, data);
   CHECK(fault_of(3, [&](const Transport& ranks) {
-          read_graph_share(path, false, ranks);
+          read_graph_share(path, {}, ranks);
         }).find("has the source 99") != std::string::npos);
   CHECK_FALSE(has_shares("-"));
   CHECK_THROWS_AS(has_shares(folder / "missing.csr"), Error);
@@ -259,7 +261,7 @@ TEST_CASE("ranks that see different files of one name end, and one says why", "[
   const auto fault_beside = [&](const DataGraph& other) {
     write_binary_graph(folder / "other.csr", other);
     return fault_of(3, [&](const Transport& ranks) {
-      read_graph_share(folder / (ranks.rank() == 1 ? "other.csr" : "first.csr"), false, ranks);
+      read_graph_share(folder / (ranks.rank() == 1 ? "other.csr" : "first.csr"), {}, ranks);
     });
   };
   // Fewer nodes, so that its owner of a node is another; as many, but edges elsewhere; and with an
@@ -282,7 +284,7 @@ TEST_CASE("ranks that see different files of one name end, and one says why", "[
   std::atomic<std::int64_t> entries{0};
   in_ranks(3, [&](const Transport& ranks) {
     const GraphShare share =
-        read_graph_share(folder / (ranks.rank() == 2 ? "other.csr" : "first.csr"), false, ranks);
+        read_graph_share(folder / (ranks.rank() == 2 ? "other.csr" : "first.csr"), {}, ranks);
     entries += share.offsets.back();
     CHECK(std::all_of(share.neighbors.begin(), share.neighbors.end(),
                       [](std::int64_t neighbor) { return neighbor >= 0 && neighbor < 60; }));
@@ -296,7 +298,7 @@ TEST_CASE("pairs that another rank may not send are refused", "[gnn][share]") {
   for (const std::int32_t wrong : {-1, 60, 59}) {
     room().sent_instead = wrong;  // rank 0 sends it as the source; 59 is the last rank's
     const std::string fault = fault_of(
-        3, [&](const Transport& ranks) { read_graph_share(folder / "graph.csr", false, ranks); });
+        3, [&](const Transport& ranks) { read_graph_share(folder / "graph.csr", {}, ranks); });
     CHECK(fault.find("another process tells of an edge from node " + std::to_string(wrong)) == 0);
   }
   room().sent_instead.reset();
@@ -307,7 +309,7 @@ TEST_CASE("rows that do not begin and end with the edges end all ranks", "[gnn][
   const DataGraph data = random_graph(60, 300, 7);
   const std::string path = folder / "graph.csr";
   const auto fault = [&] {
-    return fault_of(3, [&](const Transport& ranks) { read_graph_share(path, false, ranks); });
+    return fault_of(3, [&](const Transport& ranks) { read_graph_share(path, {}, ranks); });
   };
   with_offset(path, data, 0, 1);
   CHECK(fault() == "the rows go from 1 to 300, expected 0 to 300");
