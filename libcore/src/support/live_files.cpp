@@ -7,12 +7,15 @@
 // texts that change only while their slot is marked as free. O(live files) per call.
 #include "support/live_files.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <cstring>
@@ -33,6 +36,8 @@ struct MappingMark::Slot {
 struct UnfinishedMark::Slot {
   enum State : int { kFree, kLive, kRemoving };
   std::atomic<int> state{kFree};
+  Kind kind = Kind::kFile;
+  pid_t owner = 0;  ///< not one that was forked meanwhile
   std::array<char, PATH_MAX> path{};
   Slot* next = nullptr;
 };
@@ -100,12 +105,14 @@ const char* mapped_file_at(const void* address) noexcept {
   return nullptr;
 }
 
-UnfinishedMark::UnfinishedMark(const std::string& path) {
+UnfinishedMark::UnfinishedMark(const std::string& path, Kind kind) {
   const std::lock_guard lock(slot_mutex);
   Slot* slot = take_slot(unfinished_slots,
                          [](const Slot& other) { return other.state.load() == Slot::kFree; });
   if (path.size() >= slot->path.size()) return;
   std::memcpy(slot->path.data(), path.c_str(), path.size() + 1);
+  slot->kind = kind;
+  slot->owner = ::getpid();
   slot->state.store(Slot::kLive);
   slot_ = slot;
 }
@@ -117,11 +124,51 @@ UnfinishedMark::~UnfinishedMark() {
   slot_->state.compare_exchange_strong(expected, Slot::kFree);
 }
 
+namespace {
+
+// What the kernel lists in a folder: readdir(3) allocates, which a signal handler must not.
+struct FolderEntry {
+  std::uint64_t inode;
+  std::int64_t offset;
+  std::uint16_t bytes;
+  unsigned char type;
+  char name[1];  // and more
+};
+
+// Removes the files of a folder; those that other threads add meanwhile stay.
+void empty_folder(const char* path) noexcept {
+  const int folder = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return;
+  alignas(FolderEntry) std::array<char, 4096> entries;
+  for (;;) {
+    const long bytes = ::syscall(SYS_getdents64, folder, entries.data(), entries.size());
+    if (bytes <= 0) break;
+    for (long at = 0; at < bytes;) {
+      const auto* entry = reinterpret_cast<const FolderEntry*>(entries.data() + at);
+      ::unlinkat(folder, entry->name, 0);  // not "." and "..", which are folders
+      at += entry->bytes;
+    }
+  }
+  ::close(folder);
+}
+
+void remove_folder(const char* path) noexcept {
+  constexpr int kMostTries = 20;  // threads that fill it run on until the process ends
+  for (int i = 0; i < kMostTries; ++i) {
+    empty_folder(path);
+    if (::rmdir(path) == 0 || errno != ENOTEMPTY) return;
+  }
+}
+
+}  // namespace
+
 void remove_unfinished_files() noexcept {
   for (UnfinishedMark::Slot* slot = unfinished_slots.load(); slot != nullptr; slot = slot->next) {
     int expected = UnfinishedMark::Slot::kLive;
-    if (slot->state.compare_exchange_strong(expected, UnfinishedMark::Slot::kRemoving)) {
-      ::unlink(slot->path.data());
+    if (slot->owner == ::getpid() &&
+        slot->state.compare_exchange_strong(expected, UnfinishedMark::Slot::kRemoving)) {
+      slot->kind == UnfinishedMark::Kind::kFolder ? remove_folder(slot->path.data())
+                                                  : void(::unlink(slot->path.data()));
     }
   }
 }

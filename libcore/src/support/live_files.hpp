@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace npu {
@@ -27,8 +28,9 @@ void release_mapped_files();
 /// Registers, for as long as it lives, a temporary name to be removed if the process ends.
 class UnfinishedMark {
  public:
+  enum class Kind : std::uint8_t { kFile, kFolder };  ///< a folder goes with the files in it
   /// A path longer than PATH_MAX cannot name a file and is ignored.
-  explicit UnfinishedMark(const std::string& path);
+  explicit UnfinishedMark(const std::string& path, Kind kind = Kind::kFile);
   ~UnfinishedMark();
   UnfinishedMark(const UnfinishedMark&) = delete;
   UnfinishedMark& operator=(const UnfinishedMark&) = delete;

@@ -46,8 +46,11 @@ NewFolder::NewFolder(std::string path) : path_(std::move(path)) {
   check_is_free(path_);
   for (int i = 0;; ++i) {
     temporary_ = path_ + "." + random_suffix();
+    mark_.emplace(temporary_, UnfinishedMark::Kind::kFolder);
     if (::mkdir(temporary_.c_str(), 0777) == 0) return;
-    if (errno != EEXIST || i == kMostNames) fail_io(path_, "cannot create", errno);
+    const int code = errno;
+    mark_.reset();
+    if (code != EEXIST || i == kMostNames) fail_io(path_, "cannot create", code);
   }
 }
 
@@ -68,6 +71,7 @@ void NewFolder::publish() {
     fail_io(path_, "cannot rename into place", errno);
   }
   temporary_.clear();
+  mark_.reset();
 }
 
 }  // namespace npu

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "support/live_files.hpp"
 
 namespace npu {
 
 /// A folder that appears under its name with all of its files, or not at all: it is filled under a
-/// temporary name beside it and renamed. What is not published is removed with the object, but
-/// not where a signal ends the process. All functions throw Error kIo.
+/// temporary name beside it and renamed. What is not published is removed with the object, and by
+/// the program's signal handlers. Files, not folders, may be in it. All functions throw Error kIo.
 class NewFolder {
  public:
   /// Nothing but an empty folder may have the name.
@@ -24,6 +27,7 @@ class NewFolder {
  private:
   std::string path_;
   std::string temporary_;  ///< empty: published
+  std::optional<UnfinishedMark> mark_;
 };
 
 }  // namespace npu
