@@ -1,21 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contracts fusion groups to fused nodes. A group that is not convex shows up as a cycle between
-// fused nodes. O(nodes + edges).
+// fused nodes. So are nodes that a device runs together or not at all (byte_region), unless that
+// makes a cycle. O(nodes + edges).
 #include "partition/fused_graph.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 
+#include "npu/ops/byte_regions.hpp"
 #include "npu/support/error.hpp"
 #include "partition/plan_builder.hpp"
 
 namespace npu {
 namespace {
 
-std::vector<std::int32_t> assign_fused_nodes(const Graph& graph, FusedGraph& fused) {
+/// By node: which byte_region() on one device it belongs to, or -1; empty if there are none.
+std::vector<std::int32_t> find_regions(const Graph& graph) {
+  std::vector<std::int32_t> region_of;
+  const auto is_double = [&](TensorId id) { return graph.tensor(id).dtype == DType::kFloat64; };
+  std::int32_t count = 0;
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+    const Node& node = graph.node(id);
+    const bool has_doubles = std::any_of(node.outputs.begin(), node.outputs.end(), is_double);
+    if (!has_doubles || (!region_of.empty() && region_of[index_of(id)] >= 0)) continue;
+    const std::vector<NodeId> region = byte_region(graph, id);
+    const bool is_together = std::all_of(region.begin(), region.end(), [&](NodeId each) {
+      return device_of(graph, each) == device_of(graph, id);
+    });
+    if (region.empty() || !is_together) continue;
+    region_of.resize(graph.nodes().size(), -1);
+    for (const NodeId each : region) region_of[index_of(each)] = count;
+    ++count;
+  }
+  return region_of;
+}
+
+std::vector<std::int32_t> assign_fused_nodes(const Graph& graph,
+                                             const std::vector<std::int32_t>& region_of,
+                                             FusedGraph& fused) {
   std::vector<std::int32_t> fused_node_of(graph.nodes().size());
   fused.device.reserve(fused_node_of.size());
   std::unordered_map<std::int64_t, std::int32_t> fused_node_of_group;
+  std::unordered_map<std::int32_t, std::int32_t> fused_node_of_region;
   for (std::size_t n = 0; n < fused_node_of.size(); ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const std::string& name = device_of(graph, id);
@@ -27,9 +53,14 @@ std::vector<std::int32_t> assign_fused_nodes(const Graph& graph, FusedGraph& fus
       fused.device_names.push_back(name);
     }
     auto fused_node = static_cast<std::int32_t>(fused.device.size());
+    const std::int32_t region = region_of.empty() ? -1 : region_of[n];
+    if (const auto known = fused_node_of_region.find(region); known != fused_node_of_region.end()) {
+      fused_node = known->second;
+    }
     if (const auto group = graph.node(id).fusion_group) {
       fused_node = fused_node_of_group.emplace(*group, fused_node).first->second;
     }
+    if (region >= 0) fused_node_of_region.emplace(region, fused_node);
     if (static_cast<std::size_t>(fused_node) == fused.device.size()) {
       fused.device.push_back(device);
     } else if (fused.device[static_cast<std::size_t>(fused_node)] != device) {
@@ -141,7 +172,8 @@ void connect_fused_nodes(const Graph& graph, const std::vector<std::int32_t>& fu
               graph.location(id));
 }
 
-void order_fused_nodes(const Graph& graph, FusedGraph& fused) {
+/// By fused node: the predecessors that it waits for in a cycle; all 0 if there is none.
+std::vector<std::int32_t> order_fused_nodes(FusedGraph& fused) {
   std::vector<std::int32_t> waiting = fused.predecessor_count;
   for (std::size_t u = 0; u < fused.size(); ++u) {
     if (waiting[u] == 0) fused.order.push_back(static_cast<std::int32_t>(u));
@@ -151,17 +183,22 @@ void order_fused_nodes(const Graph& graph, FusedGraph& fused) {
       if (--waiting[static_cast<std::size_t>(next)] == 0) fused.order.push_back(next);
     }
   }
-  if (fused.order.size() != fused.size()) refuse_cycle(graph, fused, waiting);
+  return waiting;
 }
 
 }  // namespace
 
 FusedGraph build_fused_graph(const Graph& graph) {
-  FusedGraph fused;
-  fused.fused_node_of = assign_fused_nodes(graph, fused);
-  connect_fused_nodes(graph, fused.fused_node_of, fused);
-  order_fused_nodes(graph, fused);
-  return fused;
+  std::vector<std::int32_t> regions = find_regions(graph);
+  for (;;) {
+    FusedGraph fused;
+    fused.fused_node_of = assign_fused_nodes(graph, regions, fused);
+    connect_fused_nodes(graph, fused.fused_node_of, fused);
+    const std::vector<std::int32_t> waiting = order_fused_nodes(fused);
+    if (fused.order.size() == fused.size()) return fused;
+    if (regions.empty()) refuse_cycle(graph, fused, waiting);
+    regions.clear();
+  }
 }
 
 FusedGraph induced_fused_graph(const FusedGraph& fused, const std::vector<std::int32_t>& part,

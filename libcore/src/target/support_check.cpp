@@ -13,6 +13,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ir/device_reason.hpp"
 #include "npu/ops/byte_regions.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
@@ -477,16 +478,24 @@ SupportResult check_node(const Graph& graph, NodeId id, const Device& device, bo
 
 }  // namespace
 
-SupportResult check_support(const Graph& graph, NodeId id, const Device& device) {
+SupportResult check_support(const Graph& graph, NodeId id, const Device& device,
+                            const std::function<bool(NodeId)>& may_run) {
   if (device.narrows_float64) {
     const std::vector<NodeId> region = byte_region(graph, id);
     const bool runs_region =
         !region.empty() && std::all_of(region.begin(), region.end(), [&](NodeId each) {
-          return check_node(graph, each, device, true).supported;
+          return (!may_run || may_run(each)) && check_node(graph, each, device, true).supported;
         });
     if (runs_region) return {true, {}};
   }
   return check_node(graph, id, device, false);
+}
+
+SupportResult check_tagged_support(const Graph& graph, NodeId id, const Device& device) {
+  return check_support(graph, id, device, [&](NodeId other) {
+    const Node& node = graph.node(other);
+    return node.device == device.name || !DeviceReason::of(node).is_fixed();
+  });
 }
 
 std::vector<PredicateSummary> predicates() {

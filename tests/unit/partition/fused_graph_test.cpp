@@ -77,6 +77,51 @@ TEST_CASE("fused graph: no device, two devices, and a path that leaves a group")
   CHECK_THROWS_WITH(build_fused_graph(hole), Catch::Matchers::Contains("is not convex"));
 }
 
+TEST_CASE("fused graph: what counts as float32 between integers stays together") {
+  const std::string library = "quantized_decomposed.";
+  // q -> x -> y -> r in float64, and a neighbour; with `back`, r goes back into the region.
+  const auto region = [&](bool has_group, bool goes_back) {
+    GraphBuilder builder;
+    builder.input("q", {4}, "uint8")
+        .node("x", library + "dequantize_per_tensor.default", {"q"}, Shape{4}, Json::object(),
+              "float64")
+        .on("npu")
+        .node("y", "aten.sigmoid.default", {"x"}, Shape{4}, Json::object(), "float64")
+        .on("npu");
+    if (has_group) builder.key("fusion_group", 3);
+    builder
+        .node("r", library + "quantize_per_tensor.default", {"y"}, Shape{4}, Json::object(),
+              "uint8")
+        .on("npu");
+    if (has_group) builder.key("fusion_group", 3);
+    builder.node("n", "aten.alias.default", {"r"}, Shape{4}, Json::object(), "uint8").on("npu");
+    if (goes_back) {
+      builder
+          .node("b", library + "dequantize_per_tensor.default", {"n"}, Shape{4}, Json::object(),
+                "float64")
+          .on("npu")
+          .node("s", "aten.add.Tensor", {"x", "b"}, Shape{4}, Json::object(), "float64")
+          .on("npu")
+          .node("t", library + "quantize_per_tensor.default", {"s"}, Shape{4}, Json::object(),
+                "uint8")
+          .on("npu")
+          .output("t");
+    }
+    return builder.output("n").build();
+  };
+  for (const bool has_group : {false, true}) {
+    const FusedGraph fused = build_fused_graph(region(has_group, false));
+    CHECK(fused.fused_node_of == std::vector<std::int32_t>{0, 0, 0, 1});
+  }
+  // A cycle if it was one unit.
+  const FusedGraph apart = build_fused_graph(region(false, true));
+  CHECK(apart.size() == 7);
+  // One of them elsewhere, by hand: nothing has to be together.
+  Graph forced = region(false, false);
+  forced.nodes()[1].device = "cpu";
+  CHECK(build_fused_graph(forced).size() == 4);
+}
+
 TEST_CASE("fused graph: a part has the edges inside and nothing else") {
   std::mt19937 random(5);
   for (int round = 0; round < 100; ++round) {

@@ -75,7 +75,7 @@ class Builder {
       if (!reason.is_fixed()) {
         for (std::size_t d = 0; d < problem_.devices; ++d) {
           if ((bits >> d & 1U) != 0) continue;
-          if (!check_support(graph_, id, target_.devices[d]).supported) continue;
+          if (!check_tagged_support(graph_, id, target_.devices[d]).supported) continue;
           bits |= std::uint64_t{1} << d;
         }
       }

@@ -30,7 +30,7 @@ PlacementStatus status_of(const Graph& graph, NodeId id, const Target& target) {
   }
   // npu-compile records the backend's message.
   if (node.op_type != kGetitem && !reason.is_preference() &&
-      check_support(graph, id, target.devices.front()).supported) {
+      check_tagged_support(graph, id, target.devices.front()).supported) {
     return PlacementStatus::kFailed;
   }
   return PlacementStatus::kUnsupported;
@@ -40,7 +40,7 @@ PlacementStatus status_of(const Graph& graph, NodeId id, const Target& target) {
 std::optional<WhatIfRow::Kind> change_for(const Graph& graph, NodeId id, const Target& target) {
   switch (status_of(graph, id, target)) {
     case PlacementStatus::kForced:
-      if (!check_support(graph, id, target.devices.front()).supported) return std::nullopt;
+      if (!check_tagged_support(graph, id, target.devices.front()).supported) return std::nullopt;
       return WhatIfRow::Kind::kRelease;
     case PlacementStatus::kFailed:
       return WhatIfRow::Kind::kFix;

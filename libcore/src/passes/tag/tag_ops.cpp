@@ -195,9 +195,17 @@ class Tagger {
            !std::all_of(readers.begin(), readers.end(), runs);
   }
 
+  // Whether nothing puts the node on another device: what runs with it or not at all has to know.
+  bool may_run(NodeId id, const Device& device) {
+    const std::optional<Tag> wish = requested(graph_.node(id));
+    const bool is_refused = answers_ != nullptr && !answers_->refusal(device, id).empty();
+    return (!wish || wish->device == &device) && !is_refused;
+  }
+
   // By the target's table, and then by the backend, if it was asked.
-  SupportResult check_node(NodeId id, const Device& device) const {
-    SupportResult result = check_support(graph_, id, device);
+  SupportResult check_node(NodeId id, const Device& device) {
+    SupportResult result =
+        check_support(graph_, id, device, [&](NodeId other) { return may_run(other, device); });
     if (result.supported && integer_devices_.contains(&device) && is_at_border(id, device)) {
       return {false, "only integers enter and leave"};
     }
@@ -207,7 +215,7 @@ class Tagger {
   }
 
   // A device that runs an op with several results also has to run the getitems of them.
-  SupportResult check(NodeId id, const Device& device) const {
+  SupportResult check(NodeId id, const Device& device) {
     SupportResult result = check_node(id, device);
     if (!result.supported) return result;
     for (const TensorId output : graph_.node(id).outputs) {

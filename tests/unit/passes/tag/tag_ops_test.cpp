@@ -260,6 +260,51 @@ TEST_CASE("getitem goes with its producer") {
   CHECK(max.tag("g") == "cpu follows its producer");
 }
 
+TEST_CASE("float64 between integers is float32 where all of its nodes go") {
+  const std::string library = "quantized_decomposed.";
+  const Json scale{{"scale", 0.1},
+                   {"zero_point", 3},
+                   {"quant_min", 0},
+                   {"quant_max", 255},
+                   {"dtype", "torch.uint8"}};
+  Json exact = scale;
+  exact["out_dtype"] = "torch.float64";
+  const Graph graph =
+      test::GraphBuilder()
+          .input("q", {4}, "uint8")
+          .node("x", library + "dequantize_per_tensor.default", {"q"}, Shape{4}, exact, "float64")
+          .node("y", "aten.sigmoid.default", {"x"}, Shape{4}, Json::object(), "float64")
+          .node("r", library + "quantize_per_tensor.default", {"y"}, Shape{4}, scale, "uint8")
+          .output("r")
+          .build();
+  const auto devices = [&](const TagOptions& options) {
+    Graph tagged = graph;
+    Diagnostics diagnostics;
+    tag_ops(tagged, load_target("host"), options, diagnostics);
+    CHECK_FALSE(diagnostics.has_errors());
+    std::string text;
+    for (const Node& node : tagged.nodes()) text += node.device.value_or("-") + " ";
+    return text;
+  };
+  TagOptions options;
+  CHECK(devices(options) == "npu npu npu ");
+  for (const char* glob : {"aten.*", "x", "*.quantize_*"}) {
+    options.force = {{"cpu", glob}};
+    CHECK(devices(options) == "cpu cpu cpu ");
+  }
+  options.force = {{"npu", "*"}};
+  CHECK(devices(options) == "npu npu npu ");
+  // A document that came with a device for one of them.
+  Graph kept = graph;
+  kept.nodes()[1].device = "cpu";
+  options = {};
+  options.keep_tags = true;
+  Diagnostics diagnostics;
+  tag_ops(kept, load_target("host"), options, diagnostics);
+  CHECK_FALSE(diagnostics.has_errors());
+  for (const Node& node : kept.nodes()) CHECK(node.device == "cpu");
+}
+
 TEST_CASE("the report counts nodes, FLOPs and bytes") {
   const Graph graph = tag(chain().build()).graph;
   const TagReport report = tag_report(graph, three_devices());
