@@ -7,6 +7,7 @@
 #include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/ops/written_views.hpp"
 #include "npu/profile/calibrate_model.hpp"
 #include "npu/profile/profile_backend.hpp"
 #include "npu/profile/profile_machine.hpp"
@@ -134,6 +135,7 @@ int main(int argc, char** argv) {
     } else {
       const npu::Graph graph = npu::read_graph(text, file, tool.diagnostics());
       tool.stop_on_errors();
+      npu::warn_of_written_views(graph, tool.diagnostics());
       profile_ordinary(tool, graph, options);
     }
     return npu::cli::ExitStatus::kSuccess;

@@ -19,6 +19,7 @@
 #include "logger.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "npu/ops/written_views.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/detailed_error.hpp"
 #include "npu/support/file_io.hpp"
@@ -175,7 +176,8 @@ void Tool::add_deadline(std::optional<double>& seconds, const std::string& what)
   app_.add_option("--deadline", seconds, what)
       ->type_name("SECONDS")
       ->check(number_check<double>([](double value) { return value > 0 && value <= kYear; },
-                                   "is not a number of seconds above 0"));
+                                   "is not a number of seconds above 0 and at most 31536000, a "
+                                   "year"));
 }
 
 void Tool::add_precision(std::string& precision, const std::string& what) {
@@ -371,6 +373,8 @@ Graph& Tool::read_graph() {
   if (std::optional<Graph> model = imported("-", text)) return *graph = *std::move(model);
   *graph = npu::read_graph(text, input_name(input_), diagnostics_);
   stop_on_errors();
+  // Once in a pipe: whoever wrote the target has said it.
+  if (graph->npu_member("target") == nullptr) warn_of_written_views(*graph, diagnostics_);
   return *graph;
 }
 
@@ -505,8 +509,10 @@ CLI::Validator one_of(std::vector<std::string> words) {
 CLI::Validator byte_size() {
   return CLI::Validator(
       [](std::string& text) {
-        return parse_byte_size(text) ? std::string()
-                                     : "value " + text + " is no size, for example 500M or 8G";
+        return parse_byte_size(text)
+                   ? std::string()
+                   : "value " + text + " is no size of at most " + std::to_string(INT64_MAX) +
+                         " bytes, for example 500M or 8G";
       },
       "");
 }
