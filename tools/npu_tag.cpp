@@ -24,7 +24,7 @@ ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOp
     tool.report(npu::format_tag_report(report));
     status = tool.check_asserts(npu::tag_metrics(report));
   }
-  if (!weights_out.empty()) npu::write_imported_weights(graph, weights_out);
+  if (!weights_out.empty()) npu::write_imported_weights(graph, weights_out, tool.diagnostics());
   tool.write_graph(graph);
   return status;
 }

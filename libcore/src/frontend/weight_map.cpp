@@ -234,17 +234,23 @@ std::optional<Tensor> WeightMap::find(const TensorInfo& tensor) {
   return Tensor(tensor.dtype, tensor.shape, std::shared_ptr<const std::byte>(owner, data));
 }
 
-void write_imported_weights(Graph& graph, const std::string& path) {
+void write_imported_weights(Graph& graph, const std::string& path, Diagnostics& diagnostics) {
   auto map = WeightMap::of(graph);
-  if (!map) {
+  const auto is_weight = [](const TensorInfo& tensor) {
+    return tensor.kind == TensorKind::kWeight && !tensor.is_constant;
+  };
+  if (!map && std::any_of(graph.tensors().begin(), graph.tensors().end(), is_weight)) {
     throw Error(ErrorCode::kUsage,
-                "--weights-out is for the weights of models that a frontend imports, and there are "
-                "none here");
+                "--weights-out is for the weights of models that a frontend imports, and the "
+                "weights of this document are not in another format");
   }
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const TensorInfo& tensor : graph.tensors()) {
+    if (!map) break;
     if (auto found = map->find(tensor)) tensors.emplace_back(tensor.name, *std::move(found));
   }
+  if (tensors.empty())
+    diagnostics.note({.file = path}, "the model has no weights, so the file has none");
   write_safetensors(path, tensors);
   graph.erase_npu_member("weights_map");
   const auto folder = [](const std::filesystem::path& file) {

@@ -33,6 +33,19 @@ rm gone.onnx
 grep -o '"weights_[a-z]*": *"[^"]*"' sub/apart.json
 run sub/apart.json
 try_silent npu-tag "$DATA/models/small/mlp.json" --weights-out none.safetensors
+ls none.safetensors 2>/dev/null
+echo "== a model without weights, as ONNX and as a document"
+tensor() { echo "{\"name\": \"$1\", \"shape\": [4], \"dtype\": \"float32\"}"; }
+echo "{\"model_name\": \"bare\", \"graph_inputs\": [$(tensor x)], \"graph_outputs\": [$(tensor y)], \"weights\": [], \"nodes\": [
+ {\"name\": \"y\", \"op_type\": \"aten.relu.default\", \"inputs\": [$(tensor x)], \"outputs\": [$(tensor y)]}]}" >bare.json
+npu-align -q --onnx-qdq bare.onnx bare.json >/dev/null
+for model in bare.onnx bare.json; do
+  npu-tag $model --weights-out bare.safetensors -o tagged.json
+  echo "exit $?, $(wc -c <bare.safetensors) bytes"
+  grep -o '"weights_[a-z]*": *"[^"]*"' tagged.json
+  npu-partition tagged.json | npu-run -q --no-cache --random-inputs 1 >/dev/null || echo "not run"
+  rm bare.safetensors
+done
 echo "== TensorProto files"
 npu-run --no-cache sub/mlp.onnx --inputs "$in" --outputs y.pb >report
 npu-run --no-cache sub/mlp.onnx --inputs "$in" --expect y.pb >report && comparison expect <report

@@ -426,7 +426,7 @@ TEST_CASE("onnx: constants that are too many for a document are nodes or data", 
   CHECK_THROWS_WITH(rebase_weights_file(ranges.graph, ""),
                     Catch::Contains("constants of 8.91 MB are in no file, and more than a document "
                                     "holds: let npu-tag write them with --weights-out FILE"));
-  write_imported_weights(ranges.graph, folder / "w.safetensors");
+  write_imported_weights(ranges.graph, folder / "w.safetensors", diagnostics);
   rebase_weights_file(ranges.graph, "");
   WeightSource source;
   source.file = folder / "w.safetensors";

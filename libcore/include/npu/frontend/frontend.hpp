@@ -68,8 +68,8 @@ std::optional<Graph> import_model(const std::string& path, std::string_view byte
                                   const ImportOptions& options, Diagnostics& diagnostics);
 
 /// Writes the weights that npu.weights_map lists to a safetensors file, decoded, which the graph
-/// then names as npu.weights_file instead. Throws Error kUsage if the graph has no map, kIo and
-/// kParse as WeightMap does.
-void write_imported_weights(Graph& graph, const std::string& path);
+/// then names as npu.weights_file instead; a note says if there are none. Throws Error kUsage if
+/// the graph has weights that it does not list, kIo and kParse as WeightMap does.
+void write_imported_weights(Graph& graph, const std::string& path, Diagnostics& diagnostics);
 
 }  // namespace npu
