@@ -25,7 +25,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True  # leave no __pycache__ beside the scripts
-from export.errors import UserError  # noqa: E402
+from export.errors import UserError, last_line_of  # noqa: E402
 from export.interpreter import require_torch  # noqa: E402
 
 PROGRAM = "export_torch"
@@ -119,6 +119,9 @@ def main(argv):
         return 1
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        print(f"{PROGRAM}: error: {last_line_of(error)}; please report", file=sys.stderr)
+        return 1
     return 0
 
 

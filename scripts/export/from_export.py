@@ -7,9 +7,10 @@ import re
 import torch
 
 from export.builder import Builder
-from export.errors import UserError
+from export.errors import TraceError, UserError, first_line
 from export.graph import Value, storage_pointer
 from export.models import model_tensors, parameter_names
+from export.places import place_of_source
 from export.schema import arguments_of
 
 
@@ -32,7 +33,16 @@ def build_with_export(model, example):
     names = iter(parameter_names(model, len(example)))
     tensors = iter(example)
     for node in program.graph_module.graph.nodes:
-        if node.op == "placeholder":
+        if node.op in ("call_function", "call_module", "call_method", "get_attr"):
+            try:
+                env[node] = result_of(builder, node, env)
+            except Exception as error:
+                what = str(error) if isinstance(error, UserError) else f"{node.target}: {first_line(error)}"
+                modules = list(node.meta.get("nn_module_stack", {}).values())
+                module = f"module '{modules[-1][0]}'" if modules else ""
+                place = ", ".join(filter(None, [module, place_of_source(node.meta.get("stack_trace"))]))
+                raise TraceError(what + (f" ({place})" if place else "")) from None
+        elif node.op == "placeholder":
             spec = specs[node.name]
             if spec.kind.name == "USER_INPUT":
                 env[node] = builder.add_input(next(names), next(tensors))
@@ -48,18 +58,21 @@ def build_with_export(model, example):
                 if "MUTATION" in spec.kind.name:
                     raise UserError(f"forward() changes '{spec.target}' in place; the IR has no state")
             results = [env[item] for item in node.args[0] if isinstance(item, torch.fx.Node)]
-        elif node.op == "call_function":
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: env[item])
-            if node.target is operator.getitem:
-                env[node] = args[0][args[1]]
-                continue
-            if not isinstance(node.target, torch._ops.OpOverload):
-                raise UserError(f"torch.export gave {node.target}, which is no ATen op")
-            bound = []
-            for position, argument in enumerate(arguments_of(node.target)):
-                default = kwargs.get(argument.name, argument.default)
-                bound.append(args[position] if position < len(args) else default)
-            env[node] = builder.call(node.target, bound)
         else:
             raise UserError(f"torch.export gave a {node.op} node, which the IR cannot say")
     return builder, builder.finish(results)
+
+
+def result_of(builder, node, env):
+    if node.op != "call_function":
+        raise UserError(f"torch.export gave a {node.op} node, which the IR cannot say")
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: env[item])
+    if node.target is operator.getitem:
+        return args[0][args[1]]
+    if not isinstance(node.target, torch._ops.OpOverload):
+        raise UserError(f"torch.export gave {node.target}, which is no ATen op")
+    bound = []
+    for position, argument in enumerate(arguments_of(node.target)):
+        default = kwargs.get(argument.name, argument.default)
+        bound.append(args[position] if position < len(args) else default)
+    return builder.call(node.target, bound)

@@ -8,10 +8,11 @@ import warnings
 import torch
 
 from export.builder import Builder
-from export.errors import UserError, warn
+from export.errors import TraceError, UserError, first_line, warn
 from export.graph import Value, flatten_values, storage_pointer
 from export.models import flatten_tensors, model_tensors, parameter_names
 from export.patches import tracing_context
+from export.places import module_text, place_of_source
 from export.schema import arguments_of, plain
 
 
@@ -57,39 +58,46 @@ def build_with_trace(model, example):
         """One method's graph. The tracer's inlining cannot be used: it optimises, e.g. merges cats."""
         env = {value.debugName(): item for value, item in zip(graph.inputs(), given)}
         for node in graph.nodes():
-            kind = node.kind()
             args = [env[value.debugName()] for value in node.inputs()]
-            outputs = [value.debugName() for value in node.outputs()]
-            if kind == "prim::Constant":
-                value = node.output().toIValue()
-                results = [constant(value) if isinstance(value, torch.Tensor) else value]
-            elif kind == "prim::GetAttr":
-                module, script = args[0]
-                item = getattr(module, node.s("name"))
-                if id(item) in weights:
-                    results = [weights[id(item)]]
-                elif isinstance(item, torch.Tensor):
-                    results = [constant(item)]
-                else:
-                    results = [(item, script.getattr(node.s("name")))]
-            elif kind == "prim::CallMethod":
-                results = walk(args[0][1]._get_method(node.s("name")).graph, args)
-            elif kind in ("prim::ListConstruct", "prim::TupleConstruct"):
-                results = [args]
-            elif kind == "prim::DictConstruct":
-                results = [dict(zip(args[::2], args[1::2]))]
-            elif kind in ("prim::ListUnpack", "prim::TupleUnpack"):
-                results = args[0]
-            elif kind.startswith("prim::") or node.schema() == "(no schema)":
-                what = node.pyname() if kind == "prim::PythonOp" else kind
-                raise UserError(f"the trace has {what}, which is no ATen op")
-            elif kind == "aten::__getitem__" and isinstance(args[0], (list, dict)):
-                results = [args[0][args[1]]]
-            else:
-                results = call_traced(builder, node, args, attention)
-                results = [results] if len(outputs) == 1 else results
-            env.update(zip(outputs, results))
+            try:
+                results = results_of(node, args)
+            except TraceError:
+                raise
+            except Exception as error:
+                what = str(error) if isinstance(error, UserError) else f"{node.kind()}: {first_line(error)}"
+                place = ", ".join(filter(None, [module_text(model, given[0][0]), place_of_source(node.sourceRange())]))
+                raise TraceError(f"{what} ({place})") from None
+            env.update(zip([value.debugName() for value in node.outputs()], results))
         return [env[value.debugName()] for value in graph.outputs()]
+
+    def results_of(node, args):
+        kind = node.kind()
+        if kind == "prim::Constant":
+            value = node.output().toIValue()
+            return [constant(value) if isinstance(value, torch.Tensor) else value]
+        if kind == "prim::GetAttr":
+            module, script = args[0]
+            item = getattr(module, node.s("name"))
+            if id(item) in weights:
+                return [weights[id(item)]]
+            if isinstance(item, torch.Tensor):
+                return [constant(item)]
+            return [(item, script.getattr(node.s("name")))]
+        if kind == "prim::CallMethod":
+            return walk(args[0][1]._get_method(node.s("name")).graph, args)
+        if kind in ("prim::ListConstruct", "prim::TupleConstruct"):
+            return [args]
+        if kind == "prim::DictConstruct":
+            return [dict(zip(args[::2], args[1::2]))]
+        if kind in ("prim::ListUnpack", "prim::TupleUnpack"):
+            return args[0]
+        if kind.startswith("prim::") or node.schema() == "(no schema)":
+            what = node.pyname() if kind == "prim::PythonOp" else kind
+            raise UserError(f"the trace has {what}, which is no ATen op")
+        if kind == "aten::__getitem__" and isinstance(args[0], (list, dict)):
+            return [args[0][args[1]]]
+        results = call_traced(builder, node, args, attention)
+        return [results] if node.outputsSize() == 1 else results
 
     names = parameter_names(model, len(example))
     inputs = [builder.add_input(name, tensor) for name, tensor in zip(names, example)]

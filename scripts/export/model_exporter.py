@@ -7,7 +7,7 @@ import torch
 
 from export.check import check_files
 from export.document import format_document, make_document
-from export.errors import UserError, first_line, program
+from export.errors import TraceError, UserError, first_line, program
 from export.files import write_files
 from export.from_export import build_with_export, has_torch_export
 from export.from_trace import build_with_trace
@@ -19,6 +19,7 @@ from export.models import (
     run_model,
 )
 from export.patches import ordinary_attention
+from export.places import place_of_error
 from export.torch_tensors import write_safetensors
 
 
@@ -42,8 +43,12 @@ def export_model(options):
     try:
         with ordinary_attention():
             builder, outputs = build(model, tuple(tensor.clone() for tensor in example))
-    except (RuntimeError, TypeError, NotImplementedError) as error:
-        raise UserError(f"cannot trace the model: {first_line(error)}") from None
+    except TraceError:
+        raise
+    except Exception as error:
+        place = place_of_error(model, error)
+        what = str(error) if isinstance(error, UserError) else f"cannot trace the model: {first_line(error)}"
+        raise UserError(what + (f" ({place})" if place else "")) from None
     if not outputs:
         raise UserError("forward() returns no tensor")
     if len(outputs) != len(reference):

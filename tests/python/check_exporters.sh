@@ -71,6 +71,52 @@ check_torch() {
   refuse 1 "error: missing.py: no such file" missing.py:model -o .
   refuse 1 "no function 'residul'; it has residual" "$source/testdata/models/small_models.py:residul" -o .
   refuse 2 "needs weights and outputs" "$source/testdata/models/small_models.py:mlp" -o . --check --structure-only
+  # Sizes that are computed from factors, however interpolate was imported; and what cannot be exported says where it is.
+  cat >hostile.py <<'MODELS'
+import torch
+from torch.nn.functional import interpolate
+class Block(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+    def forward(self, x):
+        return self.function(x)
+def block(function):
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), Block(function)), torch.ones(1, 3, 9, 9)
+def resized():
+    return block(lambda x: interpolate(x, scale_factor=1.5, mode="bilinear", recompute_scale_factor=True))
+def no_key():
+    return block(lambda x: {}["no"] if torch.jit.is_tracing() else x)
+def own_function():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            return 2 * x
+    return block(Twice.apply)
+def window():
+    def add(x):
+        y = x * 1
+        y.unfold(2, 2, 2).add_(1)
+        return y
+    return block(add)
+def deep():
+    def again(x):
+        return again(x) if torch.jit.is_tracing() else x
+    return block(again)
+def nowhere():
+    return torch.nn.Conv2d(3, 4, 3, device="meta"), torch.ones(1, 3, 9, 9, device="meta")
+MODELS
+  "$scripts/export_torch.py" hostile.py:resized -o . --check 2>resized.log || fail "resized: $(tail -n 1 resized.log)"
+  case $version in
+    1.*)
+      refuse 1 "KeyError: 'no' (module '1' (Block), hostile.py:[0-9]*" hostile.py:no_key -o .
+      refuse 1 "the trace has Twice, which is no ATen op (module '1' (Block), hostile.py:[0-9]*)" hostile.py:own_function -o .
+      refuse 1 "writes to a view made by aten.unfold.default.* (module '1' (Block), hostile.py:[0-9]*)" hostile.py:window -o .
+      refuse 1 "RecursionError: .*hostile.py:[0-9]*" hostile.py:deep -o .
+      refuse 1 "; please report" hostile.py:nowhere -o .
+      ;;
+  esac
+  ! grep -l Traceback refused ./*.log || fail "a traceback"
 }
 
 check_gnn() {
@@ -106,6 +152,15 @@ check_gnn() {
       "$bin/npu-plan" -q graph.mtx --model first.json --profile "$source/testdata/gnn/profile.json" --devices cpu -k 3 -o first.plan.json
       "$bin/npu-run" -q first.plan.json --features x.npy --expect narrow.npy >report.json ||
         fail "npu-run does not compute what PyTorch does: $model with products first"
+      # Loops of the graph, some twice: each node keeps one, or gets one.
+      [ $model != graphsage ] || continue
+      printf '%%%%MatrixMarket matrix coordinate pattern general\n200 200 8\n1 1\n1 1\n2 2\n2 3\n3 2\n5 4\n9 9\n1 9\n' >loops.mtx
+      "$scripts/export_gnn.py" $model --features 6 8 4 --heads $heads --remaining-loops -o loops.json --verify loops.npy \
+        --graph loops.mtx --x x.npy
+      "$bin/npu-plan" -q loops.mtx --model loops.json --profile "$source/testdata/gnn/profile.json" --devices cpu -k 3 -o loops.plan.json
+      "$bin/npu-plan" -q --verify loops.plan.json >/dev/null || fail "the plan with loops is not valid: $model"
+      "$bin/npu-run" -q loops.plan.json --features x.npy --expect loops.npy >report.json ||
+        fail "npu-run does not compute what PyTorch does: $model with the loops that a graph lacks"
     fi
   done
 }
