@@ -110,4 +110,7 @@ async function main() {
   }));
 }
 
-main().catch((error) => { console.error('run_onnx: ' + error.message); process.exit(1); });
+if (require.main === module) {
+  main().catch((error) => { console.error('run_onnx: ' + error.message); process.exit(1); });
+}
+module.exports = {readSafetensors};

@@ -186,8 +186,15 @@ void export_softplus(NodeExport& node) {
 
 void export_shrink(NodeExport& node) {
   const auto bound = static_cast<float>(node.args.number("lambd"));
-  const bool is_soft = functional_name(node.node().op_type) == "softshrink";
-  node.finish("Shrink", {node.value("self")}, {{"bias", is_soft ? bound : 0.0F}, {"lambd", bound}});
+  const std::string value = node.value("self");
+  if (functional_name(node.node().op_type) == "softshrink") {
+    return node.finish("Shrink", {value}, {{"bias", bound}, {"lambd", bound}});
+  }
+  // Shrink makes 0 of NaN, which here stays.
+  const DType dtype = node.result().dtype;
+  const std::string is_small =
+      node.emit("LessOrEqual", {node.emit("Abs", {value}), node.scalar(bound, dtype)});
+  node.finish("Where", {is_small, node.scalar(0, dtype), value});
 }
 
 void export_prelu(NodeExport& node) {

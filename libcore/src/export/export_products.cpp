@@ -121,6 +121,38 @@ std::string score_mask(NodeExport& node, DType dtype) {
   });
 }
 
+/// Whether a constant mask leaves each query a key.
+bool shows_each_row(const Tensor* mask) {
+  if (mask == nullptr || mask->shape().empty()) return false;
+  const std::int64_t columns = mask->shape().back();
+  const auto shows = [&](std::int64_t i) {
+    if (mask->dtype() == DType::kBool) return mask->data()[i] != std::byte{0};
+    return mask->dtype() == DType::kFloat32 &&
+           mask->as<float>()[i] != -std::numeric_limits<float>::infinity();
+  };
+  for (std::int64_t begin = 0; begin < mask->element_count(); begin += columns) {
+    bool is_shown = false;
+    for (std::int64_t c = 0; c < columns && !is_shown; ++c) is_shown = shows(begin + c);
+    if (!is_shown) return false;
+  }
+  return true;
+}
+
+/// The weights of scores to which a mask was added: 0 where it hides all keys of a query, whose
+/// softmax would be 0 / 0.
+std::string masked_weights(NodeExport& node, const std::string& weights, const std::string& mask,
+                           DType dtype) {
+  const auto id = node.args.tensor("attn_mask");
+  if (node.args.boolean("is_causal") || shows_each_row(node.known(*id))) return weights;
+  const std::string hidden = node.onnx.once("hidden_rows " + mask, [&] {
+    const std::string most =
+        node.emit("ReduceMax", {mask, node.onnx.integers({-1})}, {{"keepdims", std::int64_t{1}}});
+    const double kHidden = -std::numeric_limits<double>::infinity();
+    return node.emit("Equal", {most, node.scalar(kHidden, dtype)});
+  });
+  return node.emit("Where", {hidden, node.scalar(0, dtype), weights});
+}
+
 }  // namespace
 
 void export_conv(NodeExport& node) {
@@ -198,10 +230,10 @@ void export_attention(NodeExport& node) {
   const std::string keys = node.emit("Transpose", {node.value("key")}, {{"perm", perm}});
   std::string scores = node.emit("MatMul", {node.value("query"), keys});
   scores = node.emit("Mul", {scores, node.scalar(scale, dtype)});
-  if (const std::string mask = score_mask(node, dtype); !mask.empty()) {
-    scores = node.emit("Add", {scores, mask});
-  }
-  const std::string weights = node.emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  const std::string mask = score_mask(node, dtype);
+  if (!mask.empty()) scores = node.emit("Add", {scores, mask});
+  std::string weights = node.emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  if (!mask.empty()) weights = masked_weights(node, weights, mask, dtype);
   node.finish("MatMul", {weights, node.value("value")});
 }
 

@@ -52,6 +52,12 @@ std::string NodeExport::value_as(TensorId id, DType dtype) {
 
 std::string NodeExport::value_as(std::string_view argument, DType dtype) {
   if (const auto id = args.tensor(argument)) return value_as(*id, dtype);
+  const BoundArgument* bound = args.find(argument);
+  if (dtype == DType::kInt64 && bound != nullptr && bound->value.is_number_integer()) {
+    Tensor tensor(dtype, {});  // a double does not hold all of them
+    *tensor.as_mutable<std::int64_t>() = args.integer(argument);
+    return onnx.constant("number", tensor);
+  }
   return scalar(args.number(argument), dtype);
 }
 
