@@ -34,13 +34,13 @@ void add_backend_options(Tool& tool, BackendOptions& options) {
                  "with --check-backend: how many random nodes case 6 draws, compiles and compares; "
                  "by default those of a few seconds")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
+      ->check(in_range(1, 1'000'000))
       ->needs(check);
   app.add_option("--case-limit", options.case_seconds,
                  "with --check-backend: how long a case may go on without progress, " +
                      std::to_string(options.check.limit.count()) + " by default")
       ->type_name("SECONDS")
-      ->check(CLI::Range(1, 86400))
+      ->check(in_range(1, 86400))
       ->needs(check);
 }
 

@@ -309,8 +309,8 @@ void PlanOptions::finish() {
     gnn::ExcludedStages excluded{device, {}};
     for (const std::int64_t stage : parse_integers(value, "--exclude")) {
       if (stage < 1 || stage > kMaxStage) {
-        throw Error(ErrorCode::kUsage,
-                    "--exclude '" + text + "': " + std::to_string(stage) + " is no stage");
+        throw Error(ErrorCode::kUsage, "--exclude '" + text + "': stage " + std::to_string(stage) +
+                                           " is not in 1.." + std::to_string(kMaxStage));
       }
       excluded.stages.push_back(static_cast<std::int32_t>(stage));
     }

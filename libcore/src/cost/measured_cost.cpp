@@ -21,7 +21,7 @@ MeasuredCost::MeasuredCost(NodeTable table, const Graph& graph, const Target& ta
     const NodeTableDevice& entry = table_.devices[d];
     const Device* device = target.find_device(entry.name);
     if (device == nullptr || device->backend == entry.backend) continue;
-    throw Error(ErrorCode::kUsage,
+    throw Error(ErrorCode::kInvalidGraph,
                 "device '" + entry.name + "' was measured with backend '" + entry.backend +
                     "', target '" + target.name + "' has '" + device->backend +
                     "' for it: measure again with npu-profile --target",

@@ -14,7 +14,7 @@ namespace npu {
 /// Times of a table that npu-profile made; the roofline's where it has none.
 class MeasuredCost final : public CostModel {
  public:
-  /// Throws Error kInvalidGraph if the table is of another model, kUsage if a device of it has
+  /// Throws Error kInvalidGraph if the table is of another model, or if a device of it has
   /// another backend in the target.
   MeasuredCost(NodeTable table, const Graph& graph, const Target& target);
 

@@ -307,6 +307,10 @@ void add_binding(ImportOptions& options, const std::string& text) {
       options.bindings.emplace_back(text.substr(0, equals), value);
       return;
     }
+    if (error == std::errc::result_out_of_range && last == end) {
+      throw Error(ErrorCode::kUsage,
+                  "--bind " + text + ": expected at most " + std::to_string(INT64_MAX));
+    }
   }
   throw Error(ErrorCode::kUsage, "--bind " + text + ": expected NAME=N, for example 'batch=1'");
 }

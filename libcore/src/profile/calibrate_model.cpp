@@ -104,8 +104,8 @@ class Calibrator {
     devices_ = fold_constants(graph_, target, compile, nullptr, weights).devices;
     const Graph original = graph_;
     add_outputs(graph_, hidden_results(graph_));
-    run_samples(samples, target, by_name(original, weights));
     ranges_.samples = samples.count();
+    run_samples(samples, target, by_name(original, weights));
     ranges_.index();
     if (options_.error_samples > 0) measure_errors(original, samples, target, weights);
     return std::move(ranges_);
@@ -140,7 +140,23 @@ class Calibrator {
         record(i, (is_input ? inputs : outputs)[place], sample == 0);
       }
     }
+    check_finite();
     add_products(graph_, weights, moments_, ranges_);
+  }
+
+  /// A tensor that held no number in any sample has no range. One that was infinite throughout may
+  /// be meant so, such as a mask; not if it is an input.
+  void check_finite() const {
+    for (std::size_t i = 0; i < ranges_.tensors.size(); ++i) {
+      const TensorRange& range = ranges_.tensors[i];
+      const bool is_suspect = places_[i].first || has_nan_[i] != 0;
+      if (range.histogram.count() > 0 || range.histogram.non_finite() == 0 || !is_suspect) continue;
+      throw Error(ErrorCode::kInvalidGraph,
+                  "tensor '" + range.name + "' has no range: no number of it was finite in " +
+                      std::to_string(ranges_.samples) +
+                      (ranges_.samples == 1 ? " sample" : " samples"),
+                  {.file = options_.samples.front().path});
+    }
   }
 
   void measure_errors(const Graph& graph, const SampleFiles& samples, const Target& target,
@@ -183,12 +199,17 @@ class Calibrator {
       }
     }
     moments_.resize(ranges_.tensors.size());
+    has_nan_.resize(ranges_.tensors.size());
   }
 
   void record(std::size_t place, const Tensor& tensor, bool is_first) {
     TensorRange& range = ranges_.tensors[place];
     const std::span<const float> values = float_values(tensor, buffer_);
     const auto [low, high] = range.histogram.add(values);
+    if (range.histogram.count() == 0 && has_nan_[place] == 0) {
+      has_nan_[place] =
+          std::any_of(values.begin(), values.end(), [](float value) { return std::isnan(value); });
+    }
     if (range.channels.axis >= 0) add_extremes(values, range.shape, range.channels);
     if (takes_moments_[place] != 0) {
       add_moments(values, range.shape, range.channels.axis, moments_[place]);
@@ -232,6 +253,7 @@ class Calibrator {
   std::vector<std::pair<bool, std::size_t>> places_;  // by tensor: input or output, and which
   std::vector<char> takes_moments_;                   // by tensor
   std::vector<ChannelMoments> moments_;               // likewise
+  std::vector<char> has_nan_;                         // likewise, where nothing was finite
   std::vector<float> buffer_;
   OpenDevices devices_;
   Clock::time_point start_ = Clock::now();

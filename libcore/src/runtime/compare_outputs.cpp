@@ -73,8 +73,9 @@ std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph,
       is_placed = is_placed || is_it;
     }
     if (!is_placed) {
-      throw Error(ErrorCode::kUsage, "--expect " + file.path + ": the graph has no output '" +
-                                         name + "'; say which as NAME=FILE.pb");
+      throw Error(ErrorCode::kInvalidGraph,
+                  "the graph has no output '" + name + "'; say which as --expect NAME=FILE.pb",
+                  {.file = file.path});
     }
   }
   return expected;

@@ -526,8 +526,9 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
                                        "; compile the model again");
   }
   options.precision = bundle.precision();
-  Graph graph = read_graph(bundle.document(), bundle.name(), diagnostics);
+  Graph graph = read_graph(bundle.document(), bundle.name() + " (document)", diagnostics);
   if (diagnostics.has_errors()) return {};
+  graph.file = bundle.name();
   if (graph.npu_member("partition") == nullptr) {
     throw Error(ErrorCode::kParse, "its document has no plan", {.file = bundle.name()});
   }

@@ -28,6 +28,24 @@ echo "exit $?"
 # A device that runs the first op in int8 and not the others.
 npu-profile "$odd" --target "$CASES/npu-profile/per_tensor.json" --calibrate "$small/mlp.inputs.safetensors" 2>&1 >tensor.json
 echo "exit $?, $(grep -c '"errors"' tensor.json)"
+# Samples without a number, at the input or behind it: the tensor is named.
+filled() {
+  printf '\223NUMPY\1\0\166\0%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 24), }"
+  i=0
+  while [ $i -lt 96 ]; do
+    printf "$1"
+    i=$((i + 1))
+  done
+}
+filled '\000\000\300\177' >nan.npy
+filled '\000\000\200\177' >inf.npy
+filled '\377\377\177\177' >most.npy
+try npu-profile "$model" --calibrate nan.npy
+try npu-profile "$model" --calibrate inf.npy
+try npu-compile --quantize int8 --calibrate nan.npy "$model" -o nan.npub
+npu-profile "$model" --calibrate most.npy 2>&1 >most.json | sed "s/'[a-z_0-9]*'/'T'/"
+npu-profile "$model" --calibrate nan.npy --calibrate "$small/mlp.inputs.safetensors" -o both.json
+echo "exit $?, $(number non_finite <both.json) of the first tensor"
 try npu-profile "$model" --calibrate missing.safetensors
 try npu-profile "$model" --error-samples 1
 try npu-profile "$model" --calibrate "$small/residual.inputs.safetensors"

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "catch.hpp"
+#include "npu/runtime/run_model.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "support/digest.hpp"
@@ -318,4 +319,25 @@ TEST_CASE("make bad bundles", "[.make-bad-bundles]") {
   put_u64(newer, 8, 2);
   put_u64(newer, 56, xxh3_64(newer.data(), 56));
   write("version-2", newer);
+}
+
+TEST_CASE("a fault in a bundle's document has the bundle, the section, line and column") {
+  const test::TemporaryFolder folder;
+  const auto fault = [&](const std::string& document) {
+    BundleContent content = sample();
+    content.document = document;
+    write_bundle(folder / "b.npub", content);
+    Diagnostics diagnostics;
+    try {
+      run_bundle(*Bundle::open(folder / "b.npub"), {}, diagnostics);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    REQUIRE(diagnostics.has_errors());
+    return format_diagnostic(diagnostics.entries().front());
+  };
+  const std::string name = (folder / "b.npub") + " (document)";
+  CHECK(fault("{\n  \"nodes\": [}\n}").starts_with(name + ":2:13: error: "));
+  CHECK(fault("[]").starts_with(name + ": error: "));
+  CHECK(fault(R"({"nodes": [], "weights": {}})").starts_with(name + ": "));
 }

@@ -8,7 +8,8 @@
 
 namespace npu::cli {
 
-/// Parses a text that is an integer as a whole.
+/// Parses a text that is an integer as a whole; one of more than 64 bits is the nearest that has
+/// them.
 bool parse_integer(std::string_view text, std::int64_t& value);
 
 /// The texts between commas.

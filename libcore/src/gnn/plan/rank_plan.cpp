@@ -223,11 +223,11 @@ RankPlan plan_ranks(const CsrGraph& in_edges, const std::vector<std::int32_t>& p
                                        std::to_string(part_count) + " or fewer");
   }
   if (request.links && request.links->rank_count < request.rank_count) {
-    throw Error(ErrorCode::kUsage, "the links are of " + std::to_string(request.links->rank_count) +
-                                       " ranks, fewer than " + std::to_string(request.rank_count) +
-                                       ": measure as many by mpirun -n " +
-                                       std::to_string(request.rank_count) +
-                                       " npu-profile --links FILE");
+    throw Error(ErrorCode::kInvalidGraph,
+                "the links are of " + std::to_string(request.links->rank_count) +
+                    " ranks, fewer than " + std::to_string(request.rank_count) +
+                    ": measure as many by mpirun -n " + std::to_string(request.rank_count) +
+                    " npu-profile --links FILE");
   }
   if (part_count > kMostParts) {
     throw Error(ErrorCode::kUnsupported, std::to_string(part_count) + " parts, at most " +

@@ -104,6 +104,7 @@ class Profiler {
     if (options_.graph.empty()) return;
     GraphReadOptions read;
     read.undirected = options_.undirected;
+    read.one_loop = model_.one_loop;
     const CsrGraph graph = read_graph_file(options_.graph, read).in_edges;
     if (graph.node_count() == 0 || graph.entry_count() == 0) {
       throw Error(ErrorCode::kInvalidGraph, "the graph has no edges to measure with",
@@ -295,7 +296,7 @@ class Profiler {
     if (old.model_hash != model_.hash || old.fingerprint != table_.fingerprint ||
         old.precision != table_.precision) {
       throw Error(
-          ErrorCode::kUsage,
+          ErrorCode::kInvalidGraph,
           "the table there is of another model, host or precision; remove it, or write elsewhere",
           {.file = options_.resume});
     }

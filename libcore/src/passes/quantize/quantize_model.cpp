@@ -58,10 +58,16 @@ void check_stage(const Graph& graph) {
 void check_model(const Graph& graph, const TensorRanges& ranges) {
   const std::string digest = model_digest(graph);
   if (digest == ranges.model_digest) return;
-  throw Error(ErrorCode::kUsage,
+  const auto unknown = std::find_if(
+      ranges.tensors.begin(), ranges.tensors.end(),
+      [&](const TensorRange& range) { return !graph.find_tensor(range.name).valid(); });
+  throw Error(ErrorCode::kInvalidGraph,
               "the ranges were recorded with another model ('" + ranges.model + "', digest " +
                   ranges.model_digest + "); this one is '" + graph.model_name() + "', digest " +
-                  digest + ": record them with npu-profile --calibrate",
+                  digest +
+                  (unknown == ranges.tensors.end() ? std::string()
+                                                   : ", without tensor '" + unknown->name + "'") +
+                  ": record them with npu-profile --calibrate",
               {.file = ranges.file, .pointer = "/model_digest"});
 }
 
