@@ -10,7 +10,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 # By name only: "tidy" takes hours, "arm64" emulates a CPU and fetches a cross compiler's libraries.
-gates=(clang threads fuzz)
+gates=(clang threads fuzz levels)
 named=(tidy arm64)
 
 about() {
@@ -18,6 +18,7 @@ about() {
     clang) echo "the unit tests of libcore, compiled by clang: other warnings, another standard library's macros" ;;
     threads) echo "ThreadSanitizer over what starts threads" ;;
     fuzz) echo "every fuzzer for a fixed number of runs" ;;
+    levels) echo "the tests of the backend onednn at every level of instructions that this CPU has" ;;
     tidy) echo "clang-tidy, shellcheck and pyflakes over everything; by name only" ;;
     arm64) echo "scripts/check_arm64.sh: unit tests and models on an emulated 64-bit ARM; by name only" ;;
   esac
@@ -44,6 +45,12 @@ gate_fuzz() {
     cmake --build --preset release --parallel "$(nproc)" --target programs || return
   mapfile -t names < <(scripts/fuzz.sh --list | cut -d ' ' -f 1 | grep -v -x passes)
   [[ ${#names[@]} -gt 0 ]] && scripts/fuzz.sh --runs 2000 "${names[@]}" && scripts/fuzz.sh --runs 150 passes
+}
+
+gate_levels() {
+  cmake --preset release &&
+    cmake --build --preset release --parallel "$(nproc)" &&
+    ctest --preset release --parallel "$(nproc)" --no-tests=error --label-regex '^levels$'
 }
 
 gate_tidy() { scripts/lint.sh; }

@@ -95,7 +95,7 @@ _npu_complete() {
       return
       ;;
     --isa)
-      _npu_words 'generic neon avx2 avx512 avx512_bf16 amx' "$current"
+      _npu_words 'generic neon avx2 avx2_vnni avx512 avx512_vnni avx512_bf16 avx512_fp16 amx' "$current"
       return
       ;;
     -a | --algorithm)

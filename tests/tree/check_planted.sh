@@ -70,3 +70,7 @@ uproot libcore/src/support/text.cpp
 } >"$copy/planted"
 for file in digest text; do plant libcore/src/support/$file.cpp <"$copy/planted"; done
 expect 'TwiceThere is also in libcore/src/support/digest.cpp' sh "$checks/check_names.sh"
+
+echo 'bool wide() { return __builtin_cpu_supports("avx512f") != 0; }' | plant libcore/backends/onednn/kernels/norms.cpp
+expect 'asks the CPU; cpu_has of npu/device/isa_level.hpp knows the limit' sh "$checks/check_cpu.sh"
+uproot libcore/backends/onednn/kernels/norms.cpp

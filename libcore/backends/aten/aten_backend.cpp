@@ -484,11 +484,18 @@ const npu4_backend& table() {
 /// that there is not is the onednn backend's to refuse.
 void limit_onednn() {
 #if defined(__x86_64__)
-  constexpr const char* kNames[]{
-      "SSE41", "SSE41", "AVX2", "AVX512_CORE_VNNI", "AVX512_CORE_BF16", "AVX512_CORE_AMX"};
+  constexpr const char* kNames[]{"SSE41",
+                                 "SSE41",
+                                 "AVX2",
+                                 "AVX2_VNNI",
+                                 "AVX512_CORE",
+                                 "AVX512_CORE_VNNI",
+                                 "AVX512_CORE_BF16",
+                                 "AVX512_CORE_BF16",
+                                 "AVX512_CORE_AMX"};
   static_assert(std::size(kNames) == kIsaLevels.size());
   try {
-    if (const auto limit = isa_limit()) ::setenv("DNNL_MAX_CPU_ISA", kNames[*limit], 1);
+    if (isa_limit()) ::setenv("DNNL_MAX_CPU_ISA", kNames[isa_level()], 1);
   } catch (const Error&) {
     return;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the CPU has: its features, and levels of instructions by name: which the CPU has, and
-// NPU_MAX_ISA, which limits them. Backends read the variable when they are loaded, so that a limit
-// holds for all of them.
+// NPU_MAX_ISA, which limits them. Every question about the CPU in this project is asked here, so
+// that a limit holds for all answers, and a machine can be tested as if it were a lesser one.
 #include "npu/device/isa_level.hpp"
 
 #if defined(__aarch64__)
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 
 #include "npu/support/error.hpp"
@@ -20,14 +21,21 @@ namespace npu {
 namespace {
 
 constexpr const char* kVariable = "NPU_MAX_ISA";
+
 /// Places in kIsaLevels.
-constexpr std::size_t kNeon = 1;
-constexpr std::size_t kAvx2 = 2;
-constexpr std::size_t kAvx512 = 3;
-constexpr std::size_t kAvx512BFloat16 = 4;
-constexpr std::size_t kAmx = 5;
-static_assert(kIsaLevels[kNeon] == "neon" && kIsaLevels[kAvx2] == "avx2" &&
-              kIsaLevels[kAmx] == "amx");
+enum Level : std::uint8_t {
+  kGeneric,
+  kNeon,
+  kAvx2,
+  kAvx2Vnni,
+  kAvx512,
+  kAvx512Vnni,
+  kAvx512BFloat16,
+  kAvx512Float16,
+  kAmx,
+};
+static_assert(kIsaLevels[kNeon] == "neon" && kIsaLevels[kAvx2Vnni] == "avx2_vnni" &&
+              kIsaLevels[kAvx512Vnni] == "avx512_vnni" && kIsaLevels[kAmx] == "amx");
 
 std::string known_levels() {
   std::string result;
@@ -37,17 +45,85 @@ std::string known_levels() {
   return result;
 }
 
-/// Of the CPU, by the names that Linux gives its features.
-std::size_t cpu_level() {
-  const std::string features = cpu_features() + " ";
-  const auto has = [&](std::string_view name) {
-    return features.find(" " + std::string(name) + " ") != std::string::npos;
+/// Whether cpu_features() names it, all parts of it.
+bool is_there(CpuFeature feature) {
+  static const std::string features = cpu_features() + " ";
+  const auto has = [&](std::initializer_list<std::string_view> names) {
+    return std::all_of(names.begin(), names.end(), [&](std::string_view name) {
+      return features.find(" " + std::string(name) + " ") != std::string::npos;
+    });
   };
-  if (has("neon")) return kNeon;
-  if (!has("avx2") || !has("fma")) return 0;
-  if (!has("avx512f") || !has("avx512bw") || !has("avx512vl") || !has("avx512dq")) return kAvx2;
-  if (!has("avx512bf16")) return kAvx512;
-  return has("amx_tile") && has("amx_bf16") && has("amx_int8") ? kAmx : kAvx512BFloat16;
+  switch (feature) {
+    case CpuFeature::kNeon:
+      return has({"neon"});
+    case CpuFeature::kAvx2:
+      return has({"avx2", "fma", "f16c"});
+    case CpuFeature::kAvxVnni:
+      return has({"avx_vnni"});
+    case CpuFeature::kAvx512:
+      return has({"avx512f", "avx512bw", "avx512vl", "avx512dq"});
+    case CpuFeature::kAvx512Vnni:
+      return has({"avx512vnni"});
+    case CpuFeature::kAvx512Vbmi:
+      return has({"avx512vbmi"});
+    case CpuFeature::kAvx512BFloat16:
+      return has({"avx512bf16"});
+    case CpuFeature::kAvx512Float16:
+      return has({"avx512fp16"});
+    case CpuFeature::kAmx:
+      return has({"amx_tile", "amx_bf16", "amx_int8"});
+  }
+  return false;
+}
+
+/// Whether the CPU has all that a level stands for.
+bool reaches(std::size_t level) {
+  switch (level) {
+    case kGeneric:
+      return true;
+    case kNeon:
+      return is_there(CpuFeature::kNeon);
+    case kAvx2:
+      return is_there(CpuFeature::kAvx2);
+    case kAvx2Vnni:
+      return reaches(kAvx2) && is_there(CpuFeature::kAvxVnni);
+    case kAvx512:
+      return reaches(kAvx2) && is_there(CpuFeature::kAvx512);
+    case kAvx512Vnni:
+      return reaches(kAvx512) && is_there(CpuFeature::kAvx512Vnni);
+    case kAvx512BFloat16:
+      return reaches(kAvx512Vnni) && is_there(CpuFeature::kAvx512BFloat16);
+    case kAvx512Float16:
+      return reaches(kAvx512BFloat16) && is_there(CpuFeature::kAvx512Float16);
+    case kAmx:  // with float16 or, where a virtual machine hides that, without
+      return reaches(kAvx512BFloat16) && is_there(CpuFeature::kAmx);
+    default:
+      return false;
+  }
+}
+
+/// Whether code at a level may use it.
+bool allows(std::size_t level, CpuFeature feature) {
+  switch (feature) {
+    case CpuFeature::kNeon:
+      return level >= kNeon;
+    case CpuFeature::kAvx2:
+      return level >= kAvx2;
+    case CpuFeature::kAvxVnni:
+      return level == kAvx2Vnni;
+    case CpuFeature::kAvx512:
+      return level >= kAvx512;
+    case CpuFeature::kAvx512Vnni:
+    case CpuFeature::kAvx512Vbmi:
+      return level >= kAvx512Vnni;
+    case CpuFeature::kAvx512BFloat16:
+      return level >= kAvx512BFloat16;
+    case CpuFeature::kAvx512Float16:
+      return level >= kAvx512Float16;
+    case CpuFeature::kAmx:
+      return level >= kAmx;
+  }
+  return false;
 }
 
 }  // namespace
@@ -60,21 +136,25 @@ const std::string& cpu_features() {
     const auto add = [&](bool has, const char* name) {
       if (has) names += std::string(" ") + name;
     };
+    // Leaves 1 and 7 have what the compilers' lists lack.
+    std::array<unsigned, 4> r{};
+    const auto leaf = [&r](unsigned number, unsigned sub) {
+      __asm__("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(number), "c"(sub));
+    };
+    const bool has_avx = __builtin_cpu_supports("avx") != 0;
     add(__builtin_cpu_supports("sse4.1") != 0, "sse4.1");
     add(__builtin_cpu_supports("sse4.2") != 0, "sse4.2");
-    add(__builtin_cpu_supports("avx") != 0, "avx");
+    add(has_avx, "avx");
     add(__builtin_cpu_supports("avx2") != 0, "avx2");
     add(__builtin_cpu_supports("fma") != 0, "fma");
+    leaf(1, 0);
+    add(has_avx && (r[2] >> 29 & 1) != 0, "f16c");
     add(__builtin_cpu_supports("avx512f") != 0, "avx512f");
     add(__builtin_cpu_supports("avx512bw") != 0, "avx512bw");
     add(__builtin_cpu_supports("avx512vl") != 0, "avx512vl");
     add(__builtin_cpu_supports("avx512dq") != 0, "avx512dq");
     add(__builtin_cpu_supports("avx512vnni") != 0, "avx512vnni");
-    // Leaf 7 has what the compiler's list lacks.
-    std::array<unsigned, 4> r{};
-    const auto leaf = [&r](unsigned number, unsigned sub) {
-      __asm__("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(number), "c"(sub));
-    };
+    add(__builtin_cpu_supports("avx512vbmi") != 0, "avx512vbmi");
     leaf(0, 0);
     if (r[0] >= 7) {
       leaf(7, 0);
@@ -123,21 +203,15 @@ bool is_native_isa_level(std::size_t level) {
 }
 
 std::size_t isa_level() {
-  static const std::size_t of_cpu = cpu_level();
-  const std::size_t level = std::min(of_cpu, isa_limit().value_or(of_cpu));
-  return is_native_isa_level(level) ? level : 0;
+  std::size_t level = isa_limit().value_or(kIsaLevels.size() - 1);
+  while (!is_native_isa_level(level) || !reaches(level)) --level;
+  return level;
 }
 
+bool cpu_has(CpuFeature feature) { return allows(isa_level(), feature) && is_there(feature); }
+
 bool adds_byte_products_exactly() {
-#if defined(__x86_64__)
-  const std::string features = cpu_features() + " ";
-  // Below the highest level oneDNN is told a level of AVX-512, which does not stand for AVX-VNNI.
-  const std::size_t limit = isa_limit().value_or(kAmx);
-  return (limit >= kAvx512 && features.find(" avx512vnni ") != std::string::npos) ||
-         (limit >= kAmx && features.find(" avx_vnni ") != std::string::npos);
-#else
-  return false;
-#endif
+  return cpu_has(CpuFeature::kAvx512Vnni) || cpu_has(CpuFeature::kAvxVnni);
 }
 
 void limit_isa_level(std::string_view name) {

@@ -303,11 +303,8 @@ NPU_TARGET_AVX512 void wide_row_avx512(const IntegerProduct& call, const std::in
 }  // namespace
 
 bool cpu_has_vnni() {
-#if NPU_HAS_X86
-  return cpu_vector_isa() == VectorIsa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
-#else
-  return false;
-#endif
+  static const bool does = cpu_has(CpuFeature::kAvx512Vnni);
+  return does;
 }
 
 void IntegerRows::run(const Operands& operands) const {

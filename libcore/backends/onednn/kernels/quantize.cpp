@@ -175,7 +175,7 @@ void look_up(const std::uint8_t* source, const std::uint8_t* table, std::uint8_t
 
 #if NPU_HAS_X86
 bool permutes_bytes() {
-  static const bool does = __builtin_cpu_supports("avx512vbmi") != 0;
+  static const bool does = cpu_has(CpuFeature::kAvx512Vbmi);
   return does;
 }
 

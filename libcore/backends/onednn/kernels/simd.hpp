@@ -8,6 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "npu/device/isa_level.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>  // declares the compiler's own functions for instructions
 #define NPU_HAS_X86 1
@@ -80,42 +82,26 @@ constexpr std::int64_t lanes_of(VectorIsa isa) {
 template <typename V>
 inline constexpr bool kIsWide = sizeof(V) == 64;
 
-/// What this CPU runs. Kernels run what their descriptor says, which may be less.
+/// What this CPU runs, as far as NPU_MAX_ISA allows. Kernels run what their descriptor says, which
+/// may be less.
 inline VectorIsa cpu_vector_isa() {
-#if NPU_HAS_X86
-  static const VectorIsa isa = [] {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
-      return VectorIsa::kAvx512;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return VectorIsa::kAvx2;
-    return VectorIsa::kAny;
-  }();
+  static const VectorIsa isa = cpu_has(CpuFeature::kAvx512) ? VectorIsa::kAvx512
+                               : cpu_has(CpuFeature::kAvx2) || cpu_has(CpuFeature::kNeon)
+                                   ? VectorIsa::kAvx2
+                                   : VectorIsa::kAny;
   return isa;
-#elif defined(__aarch64__)
-  return VectorIsa::kNeon;
-#else
-  return VectorIsa::kAny;
-#endif
 }
 
 /// Whether it has AVX-512's products of pairs of bfloat16 numbers.
 inline bool cpu_multiplies_bfloat16() {
-#if NPU_HAS_X86
-  return cpu_vector_isa() == VectorIsa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0;
-#else
-  return false;
-#endif
+  static const bool does = cpu_has(CpuFeature::kAvx512BFloat16);
+  return does;
 }
 
-/// Whether it has AVX512-FP16, which computes in float16.
+/// Whether it has AVX512-FP16, which computes in float16, and the compiler knows that.
 inline bool cpu_multiplies_float16() {
-#if NPU_HAS_FLOAT16
-  return cpu_vector_isa() == VectorIsa::kAvx512 && __builtin_cpu_supports("avx512fp16") != 0;
-#else
-  return false;
-#endif
+  static const bool does = NPU_HAS_FLOAT16 != 0 && cpu_has(CpuFeature::kAvx512Float16);
+  return does;
 }
 
 /// The one of three functions, compiled from one source, that is for an instruction set.

@@ -3,19 +3,41 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace npu {
 
-/// The features of this CPU that code generators look at, e.g. "x86-64 sse4.2 avx avx2 fma".
+/// The features of this CPU that code generators look at, e.g. "x86-64 sse4.2 avx avx2 fma",
+/// whatever NPU_MAX_ISA is: they identify the CPU. What code may use is cpu_has's to say.
 const std::string& cpu_features();
 
-/// Levels of instructions that backends compile for, from the lowest on. "neon" is ARM's, those
-/// behind it are x86-64's.
-inline constexpr std::array<std::string_view, 6> kIsaLevels{"generic", "neon",        "avx2",
-                                                            "avx512",  "avx512_bf16", "amx"};
+/// Levels of instructions that backends compile for, from the lowest on, each with what the lower
+/// ones of its architecture have. "neon" is ARM's, those behind it are x86-64's. What each adds:
+/// "avx2" FMA and conversions of float16, too; "avx2_vnni" AVX-VNNI, which no level of AVX-512
+/// has; "avx512" F, BW, VL and DQ; "avx512_vnni" VNNI, and VBMI where the CPU has it.
+inline constexpr std::array<std::string_view, 9> kIsaLevels{
+    "generic",     "neon",        "avx2",        "avx2_vnni", "avx512",
+    "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx"};
+
+/// What code asks the CPU for before it uses it.
+enum class CpuFeature : std::uint8_t {
+  kNeon,
+  kAvx2,  ///< with FMA and F16C
+  kAvxVnni,
+  kAvx512,  ///< F, BW, VL and DQ
+  kAvx512Vnni,
+  kAvx512Vbmi,
+  kAvx512BFloat16,
+  kAvx512Float16,
+  kAmx,  ///< tiles of bfloat16 and of int8
+};
+
+/// Whether this CPU has it and NPU_MAX_ISA allows it. Nothing else in this project asks the CPU.
+/// Throws as isa_limit does.
+bool cpu_has(CpuFeature feature);
 
 /// The place of a level in that list; nothing if it is none.
 std::optional<std::size_t> find_isa_level(std::string_view name);
@@ -27,7 +49,8 @@ bool is_native_isa_level(std::size_t level);
 /// none.
 std::optional<std::size_t> isa_limit();
 
-/// The highest level that this CPU has and NPU_MAX_ISA allows. Throws as isa_limit does.
+/// The highest level that this CPU has and NPU_MAX_ISA allows: of a limit that the CPU lacks the
+/// next lower one that it has. Throws as isa_limit does.
 std::size_t isa_level();
 
 /// Whether code that isa_level() allows adds products of bytes in 32 bits, as VNNI does. x86-64

@@ -234,11 +234,8 @@ void reduce_rows_generic(const SegmentReduce& reduce, const float* weights, std:
 
 ReduceRows choose_level() {
 #if NPU_ROWS_HAVE_LEVELS
-  static const std::size_t avx2 = find_isa_level("avx2").value_or(0);
-  static const std::size_t avx512 = find_isa_level("avx512").value_or(0);
-  const std::size_t level = isa_level();
-  if (level >= avx512) return reduce_rows_avx512;
-  if (level >= avx2) return reduce_rows_avx2;
+  if (cpu_has(CpuFeature::kAvx512)) return reduce_rows_avx512;
+  if (cpu_has(CpuFeature::kAvx2)) return reduce_rows_avx2;
 #endif
   return reduce_rows_generic;
 }

@@ -26,7 +26,7 @@ const npu_backend_api& api();
 std::string isa_level();
 inline bool has_avx512() { return isa_level().starts_with("avx512") || isa_level() == "amx"; }
 /// Or what has its place on another architecture.
-inline bool has_avx2() { return has_avx512() || isa_level() == "avx2" || isa_level() == "neon"; }
+inline bool has_avx2() { return isa_level() != "generic"; }
 
 /// Else int8 convolutions and products are computed with floats.
 bool multiplies_int8();
