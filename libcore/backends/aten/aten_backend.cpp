@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "boundary.hpp"
+#include "device/blas_core.hpp"
 #include "large_blocks.hpp"
 #include "npu/device/isa_level.hpp"
 #include "npu/ir/json_reader.hpp"
@@ -82,6 +83,15 @@ const std::string& version_text() {
   return version;
 }
 
+// With the kernels that the BLAS has for this CPU: they decide on rates, and on bits.
+const std::string& driver_text() {
+  static const std::string driver = [] {
+    const std::string core = loaded_blas_core();
+    return version_text() + (core.empty() ? "" : ", kernels for " + core);
+  }();
+  return driver;
+}
+
 npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
   return guarded(error, [&] {
     require(info, "info");
@@ -112,7 +122,7 @@ npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error*
     filled.name = "CPU";
     filled.vendor = "";
     filled.arch = "cpu";
-    filled.driver = version_text().c_str();
+    filled.driver = driver_text().c_str();
     filled.fingerprint = fingerprint.c_str();
     filled.kind = NPU4_DEVICE_CPU;
     filled.usable = 1;

@@ -17,6 +17,7 @@
 #include <mutex>
 
 #include "device/backend_table.hpp"
+#include "device/blas_core.hpp"
 #include "device/device_call.hpp"
 #include "device/feature_functions.hpp"
 #include "device/library_folders.hpp"
@@ -41,6 +42,7 @@ std::string backend_file(std::string_view name) {
 }
 
 void* open_library(const std::string& path) {
+  const BlasCoreScope blas;
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* reason = ::dlerror();

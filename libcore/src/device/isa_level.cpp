@@ -37,6 +37,15 @@ enum Level : std::uint8_t {
 static_assert(kIsaLevels[kNeon] == "neon" && kIsaLevels[kAvx2Vnni] == "avx2_vnni" &&
               kIsaLevels[kAvx512Vnni] == "avx512_vnni" && kIsaLevels[kAmx] == "amx");
 
+#if defined(__x86_64__)
+/// EAX, EBX, ECX and EDX of a leaf.
+std::array<unsigned, 4> cpuid(unsigned leaf, unsigned sub) {
+  std::array<unsigned, 4> r{};
+  __asm__("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(sub));
+  return r;
+}
+#endif
+
 std::string known_levels() {
   std::string result;
   for (const std::string_view each : kIsaLevels) {
@@ -137,17 +146,13 @@ const std::string& cpu_features() {
       if (has) names += std::string(" ") + name;
     };
     // Leaves 1 and 7 have what the compilers' lists lack.
-    std::array<unsigned, 4> r{};
-    const auto leaf = [&r](unsigned number, unsigned sub) {
-      __asm__("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(number), "c"(sub));
-    };
+    std::array<unsigned, 4> r = cpuid(1, 0);
     const bool has_avx = __builtin_cpu_supports("avx") != 0;
     add(__builtin_cpu_supports("sse4.1") != 0, "sse4.1");
     add(__builtin_cpu_supports("sse4.2") != 0, "sse4.2");
     add(has_avx, "avx");
     add(__builtin_cpu_supports("avx2") != 0, "avx2");
     add(__builtin_cpu_supports("fma") != 0, "fma");
-    leaf(1, 0);
     add(has_avx && (r[2] >> 29 & 1) != 0, "f16c");
     add(__builtin_cpu_supports("avx512f") != 0, "avx512f");
     add(__builtin_cpu_supports("avx512bw") != 0, "avx512bw");
@@ -155,14 +160,13 @@ const std::string& cpu_features() {
     add(__builtin_cpu_supports("avx512dq") != 0, "avx512dq");
     add(__builtin_cpu_supports("avx512vnni") != 0, "avx512vnni");
     add(__builtin_cpu_supports("avx512vbmi") != 0, "avx512vbmi");
-    leaf(0, 0);
-    if (r[0] >= 7) {
-      leaf(7, 0);
+    if (cpuid(0, 0)[0] >= 7) {
+      r = cpuid(7, 0);
       add((r[3] >> 22 & 1) != 0, "amx_bf16");
       add((r[3] >> 24 & 1) != 0, "amx_tile");
       add((r[3] >> 25 & 1) != 0, "amx_int8");
       add((r[3] >> 23 & 1) != 0, "avx512fp16");
-      leaf(7, 1);
+      r = cpuid(7, 1);
       add((r[0] >> 4 & 1) != 0, "avx_vnni");
       add((r[0] >> 5 & 1) != 0, "avx512bf16");
     }
@@ -175,6 +179,20 @@ const std::string& cpu_features() {
 #endif
   }();
   return text;
+}
+
+CpuModel cpu_model() {
+  CpuModel model;
+#if defined(__x86_64__)
+  std::array<unsigned, 4> r = cpuid(0, 0);
+  model.is_intel = r[1] == 0x756e6547 && r[3] == 0x49656e69 && r[2] == 0x6c65746e;  // GenuineIntel
+  r = cpuid(1, 0);
+  model.family = r[0] >> 8 & 0xF;
+  model.model = r[0] >> 4 & 0xF;
+  if (model.family == 6 || model.family == 15) model.model |= (r[0] >> 16 & 0xF) << 4;
+  if (model.family == 15) model.family += r[0] >> 20 & 0xFF;
+#endif
+  return model;
 }
 
 std::optional<std::size_t> find_isa_level(std::string_view name) {

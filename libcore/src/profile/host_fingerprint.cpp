@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identifies a host, so that times measured on different ones are not mixed. Reads /proc/cpuinfo.
+// Identifies a host, so that times measured on different ones are not mixed. Reads /proc/cpuinfo,
+// and asks the BLAS if one is loaded.
 #include "npu/profile/host_fingerprint.hpp"
 
 #include <unistd.h>
@@ -8,6 +9,8 @@
 #include <fstream>
 #include <string>
 #include <thread>
+
+#include "device/blas_core.hpp"
 
 namespace npu {
 
@@ -23,6 +26,7 @@ Json host_fingerprint(std::int32_t threads) {
   }
   json["cores"] = std::thread::hardware_concurrency();
   json["threads"] = threads;
+  if (const std::string core = loaded_blas_core(); !core.empty()) json["blas"] = core;
   return json;
 }
 

@@ -462,8 +462,12 @@ OpenDevices Executor::devices() const {
 
 std::map<std::string, std::string> Executor::backend_versions() const {
   std::map<std::string, std::string> versions;
-  for (const auto& device : devices_)
-    versions[device->backend().name()] = device->backend().version();
+  for (const auto& device : devices_) {
+    // A driver's text that goes on where the version ends says more.
+    const std::string& version = device->backend().version();
+    const std::string& driver = device->facts().driver;
+    versions[device->backend().name()] = driver.starts_with(version) ? driver : version;
+  }
   return versions;
 }
 

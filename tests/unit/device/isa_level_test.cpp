@@ -63,9 +63,10 @@ TEST_CASE("NPU_MAX_ISA limits the level of the CPU", "[isa]") {
     CHECK(is_native_isa_level(isa_level()));
   }
   const Limit wrong("avx3");
-  CHECK(message_of([] { static_cast<void>(isa_level()); }) ==
-        "NPU_MAX_ISA: unknown level 'avx3'; expected one of generic, neon, avx2, avx512, "
-        "avx512_bf16, amx");
+  CHECK(
+      message_of([] { static_cast<void>(isa_level()); }) ==
+      "NPU_MAX_ISA: unknown level 'avx3'; expected one of generic, neon, avx2, avx2_vnni, avx512, "
+      "avx512_vnni, avx512_bf16, avx512_fp16, amx");
 }
 
 TEST_CASE("limit_isa_level sets the variable for backends", "[isa]") {
@@ -73,7 +74,8 @@ TEST_CASE("limit_isa_level sets the variable for backends", "[isa]") {
   limit_isa_level("generic");
   CHECK(isa_limit() == 0);
   CHECK(message_of([] { limit_isa_level("sse"); }) ==
-        "unknown level 'sse'; expected one of generic, neon, avx2, avx512, avx512_bf16, amx");
+        "unknown level 'sse'; expected one of generic, neon, avx2, avx2_vnni, avx512, avx512_vnni, "
+        "avx512_bf16, avx512_fp16, amx");
 }
 
 }  // namespace npu

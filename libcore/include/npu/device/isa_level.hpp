@@ -14,6 +14,14 @@ namespace npu {
 /// whatever NPU_MAX_ISA is: they identify the CPU. What code may use is cpu_has's to say.
 const std::string& cpu_features();
 
+/// Which CPU it is, as x86-64's CPUs number themselves: with the extended parts of both numbers.
+struct CpuModel {
+  bool is_intel = false;
+  unsigned family = 0;  ///< 0: another architecture
+  unsigned model = 0;
+};
+CpuModel cpu_model();
+
 /// Levels of instructions that backends compile for, from the lowest on, each with what the lower
 /// ones of its architecture have. "neon" is ARM's, those behind it are x86-64's. What each adds:
 /// "avx2" FMA and conversions of float16, too; "avx2_vnni" AVX-VNNI, which no level of AVX-512

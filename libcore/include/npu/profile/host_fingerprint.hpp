@@ -7,7 +7,8 @@
 
 namespace npu {
 
-/// The machine that times were measured on: processor, cores and threads.
+/// The machine that times were measured on: processor, cores, threads, and the kernels that the
+/// BLAS of libtorch has for it.
 Json host_fingerprint(std::int32_t threads);
 
 /// The memory that this process may use: the machine's, or less if a

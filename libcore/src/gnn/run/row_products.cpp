@@ -157,9 +157,8 @@ const Level& tile_level() {
       kTileRows,
       4};
   static const Level avx2{{NPU_TILE_KERNELS(multiply_tile_avx2, 1), {}, {}}, kTileRows, 1};
-  const std::size_t level = isa_level();
-  if (level >= *find_isa_level("avx512")) return avx512;
-  if (level >= *find_isa_level("avx2")) return avx2;
+  if (cpu_has(CpuFeature::kAvx512)) return avx512;
+  if (cpu_has(CpuFeature::kAvx2)) return avx2;
 #endif
 #if defined(__aarch64__)
   constexpr std::int64_t kRows = kTileRows;
