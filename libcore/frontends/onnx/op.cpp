@@ -315,7 +315,7 @@ std::optional<double> Op::single(Value* value) {
   if (tensor == nullptr) return std::nullopt;
   const double number = tensor->value_as_double(0);
   // Integers that a double cannot hold stay tensors.
-  if (!is_floating_point(value->dtype) && std::abs(number) > 0x1p53) return std::nullopt;
+  if (!is_floating_point(value->dtype) && std::abs(number) >= 0x1p53) return std::nullopt;
   return number;
 }
 

@@ -146,15 +146,16 @@ void import_constant(Op& op) {
 void import_constant_of_shape(Op& op) {
   const Ints shape = op.integers(0, "the shape");
   product(shape, 0, shape.size());
-  double fill = 0;
+  Json fill = 0.0;
   DType dtype = DType::kFloat32;
   if (const OnnxTensor* value = op.tensor("value")) {
     const Tensor tensor = decode_onnx_tensor(*value, op.importer().bytes(), 1);
     if (tensor.element_count() != 1) Op::refuse("'value' is not one number");
-    fill = tensor.value_as_double(0);
     dtype = tensor.dtype();
+    fill = dtype == DType::kInt64 ? Json(*tensor.as<std::int64_t>())
+                                  : json_number_of(tensor.value_as_double(0), dtype);
   }
-  op.set(0, op.filled(shape, dtype, json_number_of(fill, dtype)));
+  op.set(0, op.filled(shape, dtype, fill));
 }
 
 void import_shape(Op& op) {

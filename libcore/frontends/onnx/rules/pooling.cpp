@@ -180,8 +180,10 @@ Value* corrected_average(Op& op, Value* x, const Pool& pool, bool counts_pads,
       factors.as_mutable<float>()[i] = static_cast<float>(factor);
     }
   }
+  const DType dtype = x->dtype;
+  x = op.cast(x, factors.dtype());  // a lesser type would round the average and the factor
   Value* average = plain_average(op, op.pad(x, pads_of(pool.window), 0), pool);
-  return op.binary("mul", average, op.constant_value(std::move(factors)));
+  return op.cast(op.binary("mul", average, op.constant_value(std::move(factors))), dtype);
 }
 
 // Indices of a padded plane as those of the plane.
