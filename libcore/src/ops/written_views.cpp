@@ -48,9 +48,9 @@ bool writes(const Graph& graph, const Node& node) {
 
 /// Whether it copies what does not lie in order.
 bool copies_others(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kNames{"reshape", "reshape_as", "flatten",
-                                                   "contiguous"};
-  return is_one_of(name, kNames);
+  constexpr std::array<std::string_view, 4> kCopies{"reshape", "reshape_as", "flatten",
+                                                    "contiguous"};
+  return is_one_of(name, kCopies);
 }
 
 /// How a tensor is a view of another one.
@@ -167,7 +167,10 @@ class Finder {
   void run() {
     for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
       const Node& node = graph_.node(id);
-      for (const TensorId input : node.inputs) read(input, "node '" + node.name + "'");
+      // The first operand of a scatter is what the written elements are put back into.
+      const bool puts_back = base_name(node.op_type).ends_with("_scatter");
+      for (std::size_t i = puts_back ? 1 : 0; i < node.inputs.size(); ++i)
+        read(node.inputs[i], "node '" + node.name + "'");
       if (writes(graph_, node)) {
         write(id);
       } else {

@@ -49,6 +49,15 @@ TEST_CASE("written views: a write through each kind of view is told", "[ops]") {
   }
 }
 
+TEST_CASE("written views: a scatter puts back what was written", "[ops]") {
+  const Json place{{"dim", 0}, {"index", 1}};
+  GraphBuilder builder = with_view("aten.select.int", {4}, place);
+  builder.node("w", "aten.relu_.default", {"v"});
+  builder.node("s", "aten.select_scatter.default", {"x", "w"}, Shape{2, 4}, place).output("s");
+  CHECK(warnings_of(builder).empty());
+  CHECK(warnings_of(builder.node("r", "aten.neg.default", {"x"}).output("r")).size() == 1);
+}
+
 TEST_CASE("written views: each op that writes in place is told", "[ops]") {
   std::vector<std::string> ops{"aten.lerp_.Scalar", "aten.index_add_.default"};  // not catalogued
   for (const std::string_view op : catalogued_ops()) {
