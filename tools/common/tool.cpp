@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -509,10 +510,12 @@ CLI::Validator one_of(std::vector<std::string> words) {
 CLI::Validator byte_size() {
   return CLI::Validator(
       [](std::string& text) {
-        return parse_byte_size(text)
-                   ? std::string()
-                   : "value " + text + " is no size of at most " + std::to_string(INT64_MAX) +
-                         " bytes, for example 500M or 8G";
+        if (parse_byte_size(text)) return std::string();
+        const std::size_t unit = std::min(text.find_first_not_of("0123456789"), text.size());
+        const bool is_large = unit > 0 && parse_byte_size("1" + text.substr(unit));
+        return "value " + text +
+               (is_large ? " is above " + std::to_string(INT64_MAX) + " bytes"
+                         : " is no size, for example 500M or 8G");
       },
       "");
 }
