@@ -26,6 +26,9 @@ import statistics
 import sys
 import time
 
+from blas_core import tell_openblas
+
+tell_openblas()
 try:
     import numpy
     import torch

@@ -197,6 +197,8 @@ for spec in "$@"; do
 done
 [ "$install_only" = 0 ] || exit 0
 
+core=$("$bench/blas_core.py")
+[ -z "$core" ] || export OPENBLAS_CORETYPE="$core" # for PyTorch
 printf 'ONNX Runtime %s, PyTorch %s, %s; batch %s, %s runs in each of %s rounds; times in ms, memory in MB\n' \
   "$(node -p 'require("onnxruntime-node/package.json").version')" \
   "$({ /usr/bin/python3 -c 'import torch; print(torch.__version__)' || python3 -c 'import torch; print(torch.__version__)'; } 2>/dev/null)" \
