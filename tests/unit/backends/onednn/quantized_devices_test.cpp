@@ -401,6 +401,25 @@ TEST_CASE("onednn: a batch norm is part of a transposed int8 convolution", "[one
   if (multiplies_int8()) CHECK(kernels == Kernels{"deconvolution"});
 }
 
+// oneDNN has descriptors of some of them without code for it: what compiles is to run.
+TEST_CASE("onednn: an int8 convolution in groups runs with any function behind it",
+          "[onednn][quantized]") {
+  const std::int64_t groups = GENERATE(1, 2, 4, 16);
+  const std::int64_t channels = GENERATE(4, 5);  // of a group
+  const std::int64_t taps = GENERATE(1, 3);
+  const std::string function = GENERATE("", "relu", "sigmoid", "tanh", "silu", "hardswish", "gelu");
+  QuantizedGraph graph;
+  graph.numbers("x", {1, groups * channels, 9, 9}, kUint8Numbers);
+  graph.channel_weight("w", {groups * 8, channels, taps, taps}, 0);
+  const Shape shape{1, groups * 8, 9, 9};
+  graph.node("y", "aten.conv2d.default", {"x", "w"}, shape,
+             {{"groups", groups}, {"padding", {taps / 2, taps / 2}}});
+  if (!function.empty()) graph.node("f", "aten." + function + ".default", {"y"}, shape);
+  graph.quantize(function.empty() ? "y" : "f", shape, {DType::kUInt8, 0.02, 60});
+  INFO(groups << " groups of " << channels << ", " << taps << " taps, " << function);
+  check_numbers(graph, 0.01);
+}
+
 TEST_CASE("onednn: products of two activations of any sign are int8", "[onednn][quantized]") {
   const Numbers left = GENERATE(kUint8Numbers, kInt8Numbers);
   const Numbers right = GENERATE(kUint8Numbers, kInt8Numbers);
