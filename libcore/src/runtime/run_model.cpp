@@ -529,9 +529,8 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   Graph graph = read_graph(bundle.document(), bundle.name() + " (document)", diagnostics);
   if (diagnostics.has_errors()) return {};
   graph.file = bundle.name();
-  if (graph.npu_member("partition") == nullptr) {
+  if (graph.npu_member("partition") == nullptr)
     throw Error(ErrorCode::kParse, "its document has no plan", {.file = bundle.name()});
-  }
   // Backends that are not loaded yet take the bundle's level, so that it runs on a better CPU, too.
   const auto level = bundle_isa_level(bundle);
   if (level && *level < isa_level()) limit_isa_level(kIsaLevels[*level]);
