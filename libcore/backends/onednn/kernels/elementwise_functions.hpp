@@ -183,6 +183,7 @@ template <typename V>
   const V normal = is_small ? x * 0x1p23F : x;
   Int bits;
   std::memcpy(&bits, &normal, sizeof bits);
+  bits = bits & 0x7FFFFFFF;  // with the sign it would overflow
   // 2^n (1 + f), where 1 + f is from sqrt(1/2) to sqrt(2).
   const Int exponent = (bits - 0x3F3504F3) >> 23;
   const Int mantissa = bits - (exponent << 23);
