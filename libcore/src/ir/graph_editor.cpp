@@ -51,7 +51,13 @@ void GraphEditor::set_source(TensorId id, TensorSource source) {
 void GraphEditor::set_operand(NodeId node, std::size_t operand, std::string name,
                               TensorSource source) {
   has_edits_ = true;
-  operands_[{node, operand}] = {std::move(name), std::move(source)};
+  operands_[{&graph_.node(node), operand}] = {std::move(name), std::move(source)};
+}
+
+void GraphEditor::set_operand(const FoldedNode& node, std::size_t operand, std::string name,
+                              TensorSource source) {
+  has_edits_ = true;
+  operands_[{&node.node, operand}] = {std::move(name), std::move(source)};
 }
 
 void GraphEditor::set_output(TensorId id, std::string name, TensorSource source) {
@@ -105,7 +111,7 @@ void GraphEditor::commit() {
         folded->node.json.erase("folded");
         folded->node.device_reason.reset();
       }
-      edit_node({}, folded->node);
+      edit_node(folded->node);
       nodes.push_back(std::move(folded->node.json));
     }
   };
@@ -118,7 +124,7 @@ void GraphEditor::commit() {
     take_folded(id.value);
     insert(id);
     if (removed_[id] != 0) continue;
-    edit_node(id, graph_.node(id));
+    edit_node(graph_.node(id));
     nodes.push_back(std::move(graph_.node(id).json));
   }
   const auto end = id_at<NodeId>(graph_.nodes().size());
@@ -169,13 +175,13 @@ void GraphEditor::store_fields(Node& node) {
   store("partition", node.partition);
 }
 
-void GraphEditor::edit_node(NodeId id, Node& node) {
+void GraphEditor::edit_node(Node& node) {
   expand_mentions(graph_, node);
   store_fields(node);
   if (!node.inputs.empty()) {
     Json& inputs = node.json["inputs"];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const auto own = operands_.find({id, i});
+      const auto own = operands_.find({&node, i});
       edit_mention(inputs[i], own == operands_.end() ? tensors_[node.inputs[i]] : own->second);
     }
   }

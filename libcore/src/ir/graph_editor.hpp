@@ -40,6 +40,8 @@ class GraphEditor {
   void set_source(TensorId id, TensorSource source);
   /// Makes one operand of one node read another tensor, whatever happens to the one that it read.
   void set_operand(NodeId node, std::size_t operand, std::string name, TensorSource source);
+  void set_operand(const FoldedNode& node, std::size_t operand, std::string name,
+                   TensorSource source);
   /// Makes a graph output another tensor, whatever happens to the one that it was.
   void set_output(TensorId id, std::string name, TensorSource source);
   /// Removes a node. Readers of its results must get other operands, or other names by rename().
@@ -70,15 +72,14 @@ class GraphEditor {
 
   static void edit_mention(Json& mention, const Edit& edit);
   static void store_fields(Node& node);
-  /// `id` is invalid for a folded node.
-  void edit_node(NodeId id, Node& node);
+  void edit_node(Node& node);
 
   Graph& graph_;
   IdVector<TensorId, Edit> tensors_;
   IdVector<NodeId, char> removed_;
   bool has_edits_ = false;
   bool unfold_ = false;
-  std::map<std::pair<NodeId, std::size_t>, Edit> operands_;
+  std::map<std::pair<const Node*, std::size_t>, Edit> operands_;
   std::map<TensorId, Edit> outputs_;
   std::map<NodeId, std::vector<Json>> inserted_;
   std::unordered_set<std::string> taken_;

@@ -67,7 +67,14 @@ class Inserter {
         modes_(modes),
         result_(result),
         reads_(graph),
-        editor_(graph) {}
+        editor_(graph) {
+    for (std::size_t f = 0; f < graph.folded().size(); ++f) {
+      const std::vector<TensorId>& inputs = graph.folded()[f].node.inputs;
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        folded_readers_.emplace(inputs[i].value, std::pair{f, i});
+      }
+    }
+  }
 
   void run(const std::vector<Conversion>& conversions) {
     PlanUpdate plans(graph_);
@@ -222,6 +229,12 @@ class Inserter {
         }
       }
     }
+    // A folded node reads a shape, which both forms have, and may stand in front of the copy.
+    const auto folded = folded_readers_.equal_range(value.tensor.value);
+    for (auto reader = folded.first; reader != folded.second; ++reader) {
+      const auto [node_index, operand] = reader->second;
+      editor_.set_operand(graph_.folded()[node_index], operand, aligned, producer);
+    }
     Json& outputs = editor_.json(tensor.producer)["outputs"];
     outputs[index_of(tensor.result)]["name"] = aligned;
   }
@@ -311,6 +324,8 @@ class Inserter {
   const std::vector<AlignMode>& modes_;
   AlignResult& result_;
   ReadIndex reads_;
+  std::unordered_multimap<std::int32_t, std::pair<std::size_t, std::size_t>>
+      folded_readers_;  // by tensor: the place of the folded node, and its operand
   GraphEditor editor_;
   std::map<std::pair<TensorId, std::int64_t>, std::size_t>
       conversion_of_;  // by tensor and partition: the first in result_

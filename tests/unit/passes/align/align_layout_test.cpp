@@ -410,6 +410,24 @@ TEST_CASE("a second run gives the same bytes, whatever ran first") {
   CHECK(write_graph(other) == first);
 }
 
+TEST_CASE("a folded node that reads a shape keeps its place") {
+  GraphBuilder builder;
+  builder.input("x", kImage).weight("w", {8, 8, 1, 1});
+  builder.node("conv", "aten.conv2d.default", {"x", "p_w"}, kImage)
+      .node("ones", "aten.full_like.default", {"conv"}, kImage, {{"fill_value", 1.0}})
+      .key("folded", true)
+      .node("view", "aten.view.default", {"conv"}, Shape{1, 8, 16}, {{"size", {1, 8, 16}}})
+      .output("ones")
+      .output("view");
+  const std::string algorithm = GENERATE("greedy", "optimal");
+  Graph graph = builder.build();
+  Diagnostics diagnostics;
+  CHECK(align_layout(graph, {.algorithm = algorithm}, diagnostics).changed);
+  const std::string first = write_graph(graph);
+  CHECK_FALSE(align_layout(graph, {.algorithm = algorithm}, diagnostics).changed);
+  CHECK(write_graph(graph) == first);
+}
+
 // ---- fusion groups ----
 
 TEST_CASE("no conversion goes inside a fusion group") {
