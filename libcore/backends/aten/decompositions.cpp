@@ -139,6 +139,8 @@ std::tuple<Tensor, Tensor> rms_norm_with_stats(const Tensor& input, IntList norm
       count >= 1 && input.dim() >= count &&
           input.sizes().slice(static_cast<std::size_t>(input.dim() - count)) == normalized_shape,
       "normalized_shape ", normalized_shape, " does not end the shape ", input.sizes());
+  TORCH_CHECK(!weight || !weight->defined() || weight->sizes() == normalized_shape,
+              "the shape of weight is not normalized_shape ", normalized_shape);
   std::vector<std::int64_t> dims;
   for (std::int64_t i = 1; i <= count; ++i) dims.push_back(-i);
   const at::ScalarType type = input.scalar_type();

@@ -233,11 +233,10 @@ std::string Emitter::element(TensorId tensor, const Index& index) {
   }
   const Node& node = model_.node(info.producer);
   if (node.op_type == kGetitem) {
-    const std::int64_t which =
-        node.attrs().contains("index") && node.attrs()["index"].is_number_integer()
-            ? node.attrs()["index"].get<std::int64_t>()
-            : -1;
     const auto results = static_cast<std::int64_t>(node.inputs.size());
+    const Json stated = node.attrs().value("index", Json());
+    std::int64_t which = stated.is_number_integer() ? stated.get<std::int64_t>() : results;
+    if (which < 0) which += results;
     if (which < 0 || which >= results) refuse(node, "its index is not that of an operand");
     const TensorId selected = node.inputs[static_cast<std::size_t>(which)];
     expect_shape(node, 0, shape(selected));

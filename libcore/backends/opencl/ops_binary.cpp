@@ -218,7 +218,6 @@ std::string where_element(Emitter& emitter, const BoundNode& node, int, const In
 
 std::string masked_fill_element(Emitter& emitter, const BoundNode& node, int, const Index& index) {
   const DType dtype = emitter.dtype(node.node().outputs[0]);
-  emitter.expect_shape(node.node(), 0, emitter.shape(tensor_of(emitter, node, "self")));
   const std::string mask = operand(emitter, node, "mask", index, DType::kBool);
   const std::string value = operand(emitter, node, "value", index, dtype);
   return "(" + mask + " ? " + value + " : " + operand(emitter, node, "self", index, dtype) + ")";

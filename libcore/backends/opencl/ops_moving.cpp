@@ -132,6 +132,7 @@ std::string flip_element(Emitter& emitter, const BoundNode& node, int, const Ind
   const Shape& shape = emitter.shape(self);
   for (const std::int64_t each : node.integers("dims")) {
     const auto d = static_cast<std::size_t>(dimension_of(emitter, node, each, shape.size()));
+    if (shape.empty()) continue;
     source.at(d) = "(" + std::to_string(shape.at(d) - 1) + " - " + index[d] + ")";
   }
   return emitter.element(self, source);

@@ -248,8 +248,7 @@ std::string unary_element(Emitter& emitter, const BoundNode& node, int, const In
 std::string clamp_element(Emitter& emitter, const BoundNode& node, int, const Index& index) {
   const DType dtype = emitter.dtype(node.node().outputs[0]);
   const bool is_hardtanh = functional_name(node.node().op_type) == "hardtanh";
-  std::string value =
-      emitter.define(dtype, emitter.element_as(tensor_of(emitter, node, "self"), index, dtype));
+  std::string value = emitter.define(dtype, operand(emitter, node, "self", index, dtype));
   const auto bound_by = [&](const char* argument, const char* comparison) {
     if (node.find(argument) == nullptr || node.is_none(argument)) return;
     const std::string limit = emitter.define(dtype, operand(emitter, node, argument, index, dtype));
@@ -297,10 +296,10 @@ std::string batch_norm_element(Emitter& emitter, const BoundNode& node, int, con
   const DType dtype = emitter.dtype(input);
   if (!is_floating_point(dtype)) emitter.refuse(node.node(), "it needs floats");
   const auto of_channel = [&](TensorId tensor) {
-    if (emitter.shape(tensor) != Shape{emitter.shape(input)[1]}) {
+    if (emitter.model().count(tensor) != emitter.shape(input)[1]) {
       emitter.refuse(node.node(), "an operand has not one element for each channel");
     }
-    return emitter.element_as(tensor, {index[1]}, dtype);
+    return emitter.element_as(tensor, index_of_place(index[1], emitter.shape(tensor)), dtype);
   };
   const std::string x = emitter.element(input, index);
   std::string factor = emitter.define(dtype, "1 / sqrt(" + of_channel(*variance) + " + " +

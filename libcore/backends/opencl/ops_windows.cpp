@@ -19,14 +19,12 @@ struct Window {
 };
 
 std::int64_t pooled_extent(const Window& window, bool rounds_up) {
-  const std::int64_t span =
-      window.extent + 2 * window.pad - window.dilation * (window.kernel - 1) - 1;
+  // A window that is cut off at the end counts if it is rounded up, the first one, too.
+  const std::int64_t span = window.extent + 2 * window.pad - window.dilation * (window.kernel - 1) -
+                            1 + (rounds_up ? window.stride - 1 : 0);
   if (span < 0) return -1;
   std::int64_t result = span / window.stride + 1;
-  if (rounds_up && span % window.stride != 0) {
-    ++result;
-    if ((result - 1) * window.stride >= window.extent + window.pad) --result;
-  }
+  if (rounds_up && (result - 1) * window.stride >= window.extent + window.pad) --result;
   return result;
 }
 

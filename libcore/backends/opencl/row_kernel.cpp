@@ -211,7 +211,11 @@ RowSpace space_of(Emitter& emitter, NodeId id) {
     std::fill(space.is_reduced.end() - rank, space.is_reduced.end(), true);
   } else {
     const std::vector<std::int64_t> dimensions = stated_dimensions(node);
-    if (dimensions.empty()) std::fill(space.is_reduced.begin(), space.is_reduced.end(), true);
+    // Of these two ops alone, no dimensions stand for none.
+    const bool is_of_dims = node.node().op_type.ends_with(".dims") && !node.is_none("dim");
+    if (dimensions.empty() && !is_of_dims) {
+      std::fill(space.is_reduced.begin(), space.is_reduced.end(), true);
+    }
     for (const std::int64_t each : dimensions) {
       const auto d = static_cast<std::size_t>(dimension_of(emitter, node, each, shape.size()));
       if (d < space.is_reduced.size()) space.is_reduced[d] = true;

@@ -94,8 +94,11 @@ bool eval_mode(const Candidate& candidate) {
   const BoundNode& bound = *candidate.bound;
   for (const std::string_view name : {"training", "train"}) {
     if (bound.find(name) == nullptr || bound.is_none(name) || !bound.boolean(name)) continue;
-    // Dropout with probability 0 is the identity even then.
-    if (bound.find("p") == nullptr || bound.is_none("p") || bound.number("p") != 0) return false;
+    // Dropout with probability 0 is the identity even then; recurrent layers have it by that name.
+    const auto is_zero = [&](std::string_view p) {
+      return bound.find(p) != nullptr && !bound.is_none(p) && bound.number(p) == 0;
+    };
+    if (!is_zero("p") && !is_zero("dropout")) return false;
   }
   return bound.find("dropout_p") == nullptr || bound.is_none("dropout_p") ||
          bound.number("dropout_p") == 0;
@@ -253,6 +256,57 @@ bool einsum_product(const Candidate& candidate) {
   return read_einsum_product(candidate.bound->string("equation"), shapes, reason).has_value();
 }
 
+bool same_rank_operands(const Candidate& candidate) {
+  std::optional<std::size_t> rank;
+  const auto& declared = candidate.bound->schema().arguments;
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const BoundArgument& argument = candidate.bound->arguments()[i];
+    if (declared[i].optional || argument.kind != BoundArgument::Kind::kTensor) continue;
+    const auto input = static_cast<std::size_t>(argument.inputs.front());
+    const Shape& shape = candidate.graph.tensor(candidate.node.inputs[input]).shape;
+    if (rank && *rank != shape.size()) return false;
+    rank = shape.size();
+  }
+  return true;
+}
+
+bool single_scale(const Candidate& candidate) {
+  for (const std::string_view name : {"scale", "zero_point", "quant_min", "quant_max"}) {
+    const auto tensor = candidate.bound->tensor(name);
+    if (!tensor) continue;  // a number
+    const Shape& shape = candidate.graph.tensor(*tensor).shape;
+    if (std::any_of(shape.begin(), shape.end(), [](auto extent) { return extent != 1; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool whole_bias(const Candidate& candidate) {
+  const auto bias = candidate.bound->tensor("bias");
+  const auto weight = candidate.bound->tensor("weight");
+  if (!weight) return true;
+  const Shape& rows = candidate.graph.tensor(*weight).shape;
+  return rows.size() >= 2 && (!bias || candidate.graph.tensor(*bias).shape == Shape{rows.front()});
+}
+
+// Of what is scattered: it may be larger than the index.
+bool whole_source(const Candidate& candidate) {
+  const auto source = candidate.bound->tensor("src");
+  const auto index = candidate.bound->tensor("index");
+  return !source || !index ||
+         candidate.graph.tensor(*source).shape == candidate.graph.tensor(*index).shape;
+}
+
+bool integer_steps(const Candidate& candidate) {
+  for (const std::string_view name : {"start", "end", "step"}) {
+    const BoundArgument* found = candidate.bound->find(name);
+    if (found == nullptr || found->kind == BoundArgument::Kind::kNone) continue;
+    if (!found->value.is_number_integer()) return false;
+  }
+  return true;
+}
+
 struct PredicateRow {
   std::string_view name;
   bool (*holds)(const Candidate&);
@@ -267,10 +321,12 @@ constexpr PredicateRow kPredicates[] = {
      "the equation has two operands, no label twice in one of them, each label that is summed in "
      "both, and one extent for each label"},
     {"eval_mode", eval_mode, true, "training mode",
-     "training and train are false (or p is 0), and dropout_p is 0"},
+     "training and train are false (or p or dropout is 0), and dropout_p is 0"},
     {"foldable_batch_norm", foldable_batch_norm, true, "batch norm not behind a conv",
      "eval mode with constant weights, and the input comes from a convolution that nothing else "
      "reads"},
+    {"integer_steps", integer_steps, true, "numbers that are no integers",
+     "start, end and step are integers"},
     {"keeps_first_shape", keeps_first_shape, false, "broadcasts its first operand",
      "the result has the first operand's shape"},
     {"mean_over_last_or_spatial", mean_over_last_or_spatial, true, "mean over other axes",
@@ -285,13 +341,20 @@ constexpr PredicateRow kPredicates[] = {
     {"over_last_dim", over_last_dim, true, "not over the last axis", "dim is the last axis"},
     {"same_dtype_operands", one_floating_dtype, false, "mixed dtypes",
      "all floating-point operands and results have one dtype"},
+    {"same_rank_operands", same_rank_operands, true, "operands of different ranks",
+     "all operands that cannot be left out have one rank"},
     {"same_shape_operands", same_shape_operands, false, "operands broadcast",
      "all operands have one shape"},
+    {"single_scale", single_scale, true, "several scales",
+     "scale, zero_point, quant_min and quant_max have one element"},
     {"tensor_operands", tensor_operands, true, "scalar operand", "no scalar stands for a tensor"},
     {"three_dims", three_dims, false, "more than three dimensions above 1",
      "no operand or result but those made of weights has more than three dimensions above 1"},
     {"weights_are_constant", weights_are_constant, true, "weights are computed",
      "weight, bias and running statistics are weights of the model or views of them"},
+    {"whole_bias", whole_bias, true, "bias broadcasts",
+     "weight has rows, and bias one element for each"},
+    {"whole_source", whole_source, true, "scatters a part of src", "src has the shape of index"},
 };
 
 const PredicateRow* find_predicate(std::string_view name) {
@@ -363,6 +426,7 @@ Json attribute_value(const BoundNode& bound, std::string_view argument) {
 // 1 equals [1, 1], so that a rule need not know how an op spells its lists.
 bool equal_values(const Json& value, const Json& wanted) {
   if (value == wanted) return true;
+  if (value.is_boolean() && wanted.is_number()) return json_number(value) == json_number(wanted);
   return value.is_array() && wanted.is_number() && !value.empty() &&
          std::all_of(value.begin(), value.end(), [&](const Json& item) { return item == wanted; });
 }
@@ -394,7 +458,21 @@ std::string attribute_text(const Json& value) {
                            : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Outcome try_rule(const Candidate& candidate, const OpRule& rule) {
+// A rank above what the device and the rule have as their largest one; nothing if there is none.
+std::optional<std::int64_t> rank_above(const Candidate& candidate, const CountRange& of_device,
+                                       const CountRange& of_rule) {
+  if (!of_device.max || !of_rule.max) return std::nullopt;
+  const std::int64_t most = std::max(*of_device.max, *of_rule.max);
+  for (const auto* tensors : {&candidate.node.inputs, &candidate.node.outputs}) {
+    for (const TensorId id : *tensors) {
+      const std::int64_t rank = std::ssize(candidate.graph.tensor(id).shape);
+      if (rank > most) return rank;
+    }
+  }
+  return std::nullopt;
+}
+
+Outcome try_rule(const Candidate& candidate, const OpRule& rule, const Device& device) {
   Outcome outcome;
   const auto stop = [&](std::string reason) {
     outcome.reason = std::move(reason);
@@ -406,6 +484,9 @@ Outcome try_rule(const Candidate& candidate, const OpRule& rule) {
   ++outcome.steps;
   const std::int64_t rank = rank_of_first(candidate);
   if (!rule.rank.contains(rank)) return stop(fmt::format("rank {}", rank));
+  if (const auto above = rank_above(candidate, device.rank, rule.rank)) {
+    return stop(fmt::format("rank {}", *above));
+  }
   ++outcome.steps;
   const auto inputs = static_cast<std::int64_t>(candidate.node.inputs.size());
   if (!rule.inputs.contains(inputs)) {
@@ -451,7 +532,7 @@ SupportResult check_node(const Graph& graph, NodeId id, const Device& device, bo
       rule.dtypes.any = device.dtypes;
       rule.rank = device.rank;
     }
-    Outcome outcome = try_rule(candidate, rule);
+    Outcome outcome = try_rule(candidate, rule, device);
     if (outcome.reason.empty()) return {true, {}};
     if (!has_rules) return {false, std::move(outcome.reason)};
     reason = std::move(outcome.reason);
@@ -466,7 +547,7 @@ SupportResult check_node(const Graph& graph, NodeId id, const Device& device, bo
   const Candidate candidate{graph, id, node, bound ? &*bound : nullptr, is_narrowed};
   int furthest = -1;
   for (const std::size_t index : rules->second) {
-    Outcome outcome = try_rule(candidate, device.rules[index]);
+    Outcome outcome = try_rule(candidate, device.rules[index], device);
     if (outcome.reason.empty()) return {true, {}};
     if (outcome.steps > furthest) {
       furthest = outcome.steps;

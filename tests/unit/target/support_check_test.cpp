@@ -435,6 +435,62 @@ TEST_CASE("no_projection") {
   CHECK(reason(lstm(3), target) == "projection of the hidden state (proj_size)");
 }
 
+TEST_CASE("integer_steps") {
+  const auto arange = [](const Json& attrs) {
+    return test::GraphBuilder().node("n", "aten.arange.start_step", {}, {3}, attrs).output("n");
+  };
+  const Target target = requiring("aten.arange.start_step", "integer_steps");
+  CHECK(reason(arange({{"start", 0}, {"end", 6}, {"step", 2}}), target).empty());
+  CHECK(reason(arange({{"start", 0}, {"end", 5.5}, {"step", 2}}), target) ==
+        "numbers that are no integers");
+}
+
+TEST_CASE("shapes of operands that belong together") {
+  const auto node = [](const std::string& op, const std::vector<Shape>& shapes,
+                       const Json& attrs = Json::object()) {
+    test::GraphBuilder graph;
+    std::vector<std::string> names;
+    for (const Shape& shape : shapes) {
+      names.push_back("x" + std::to_string(names.size()));
+      graph.input(names.back(), shape, names.size() == 2 ? "int64" : "float32");
+    }
+    return graph.node("n", op, names, shapes[0], attrs).output("n");
+  };
+  const Json dim{{"dim", 0}};
+  const Target ranks = requiring("aten.gather.default", "same_rank_operands");
+  CHECK(reason(node("aten.gather.default", {{4, 2}, {1, 2}}, dim), ranks).empty());
+  CHECK(reason(node("aten.gather.default", {{4}, {}}, dim), ranks) ==
+        "operands of different ranks");
+  const Target source = requiring("aten.scatter.src", "whole_source");
+  CHECK(reason(node("aten.scatter.src", {{4, 2}, {1, 2}, {1, 2}}, dim), source).empty());
+  CHECK(reason(node("aten.scatter.src", {{4, 2}, {1, 2}, {4, 2}}, dim), source) ==
+        "scatters a part of src");
+  const Target bias = requiring("aten.linear.default", "whole_bias");
+  CHECK(reason(node("aten.linear.default", {{2, 3}, {3, 3}}), bias).empty());
+  CHECK(reason(node("aten.linear.default", {{2, 3}, {3}}), bias) == "bias broadcasts");
+  CHECK(reason(node("aten.linear.default", {{2, 3}, {3, 3}, {3}}), bias).empty());
+  CHECK(reason(node("aten.linear.default", {{2, 3}, {3, 3}, {1}}), bias) == "bias broadcasts");
+  const std::string op = "quantized_decomposed.quantize_per_tensor.tensor";
+  const Json range{{"quant_min", -128}, {"quant_max", 127}, {"dtype", "torch.int8"}};
+  CHECK(reason(node(op, {{4}, {1}, {}}, range), requiring(op, "single_scale")).empty());
+  CHECK(reason(node(op, {{4}, {4}, {}}, range), requiring(op, "single_scale")) == "several scales");
+}
+
+TEST_CASE("no operand or result has more dimensions than the device or the rule") {
+  const auto expand = [](std::size_t rank) {
+    return test::GraphBuilder()
+        .input("x", {4})
+        .node("n", "aten.expand.default", {"x"}, Shape(rank, 4), {{"size", Shape(rank, 4)}})
+        .output("n");
+  };
+  const std::string rank = R"(, "rank": [0, 3])";
+  const Target target = target_with(R"([{"types": ["aten.expand.default"]}])", rank);
+  CHECK(reason(expand(3), target).empty());
+  CHECK(reason(expand(4), target) == "rank 4");
+  const Target more = target_with(R"([{"types": ["aten.expand.default"], "rank": [0, 4]}])", rank);
+  CHECK(reason(expand(4), more).empty());
+}
+
 TEST_CASE("einsum_product") {
   const auto einsum = [](const std::string& equation, const Shape& a, const Shape& b) {
     return test::GraphBuilder()

@@ -72,6 +72,8 @@ enum class Rule : std::uint8_t {
 Rule rule_of(std::string_view op_type) {
   if (is_quantization(op_type) || is_dequantization(op_type)) return Rule::kFirst;
   if (!op_type.starts_with("aten.")) return Rule::kNone;
+  // Bounds that are tensors broadcast.
+  if (op_type.starts_with("aten.clamp") && op_type.ends_with(".Tensor")) return Rule::kNone;
   const std::string_view name = base_name(op_type);
   const auto is_one_of = [&](const auto& names) {
     return std::find(names.begin(), names.end(), name) != names.end();

@@ -61,7 +61,7 @@ std::vector<Eltwise> make_gelu(const Lowering& lowering, const BoundNode& node) 
 
 std::vector<Eltwise> make_celu(const Lowering& lowering, const BoundNode& node) {
   const float alpha = scalar(lowering, node, "alpha");
-  if (!(alpha > 1e-30F && alpha < 1e30F)) {
+  if (!(alpha >= 1e-30F && alpha <= 1e30F)) {
     lowering.refuse("alpha", "only a number from 1e-30 to 1e30 is supported");
   }
   return {{algorithm::undef, alpha, 0.0F, Function::kCelu}};

@@ -32,7 +32,9 @@ ReducedSpace reduced_space(const Lowering& lowering, const BoundNode& node, Tens
     if (space.reduced[i]) lowering.invalid("argument 'dim': a dimension stands there twice");
     space.reduced[i] = true;
   }
-  if (given.empty()) space.reduced.assign(shape.size(), true);
+  // Of any.dims and all.dims alone, an empty list stands for none.
+  const bool is_of_dims = node.node().op_type.ends_with(".dims") && !node.is_none("dim");
+  if (given.empty() && !is_of_dims) space.reduced.assign(shape.size(), true);
   const bool keep = node.find("keepdim") != nullptr && node.boolean("keepdim");
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (!space.reduced[i]) space.result.push_back(shape[i]);

@@ -33,14 +33,6 @@ Interpolation interpolation_of(std::string_view op_type) {
                                                          : Interpolation::kLinear;
 }
 
-double scale_number(const Lowering& lowering, std::string_view argument, const Json& value) {
-  const auto number = json_number(value);
-  if (!number || !(*number > 0) || !std::isfinite(*number)) {
-    lowering.invalid("argument '" + std::string(argument) + "': a positive number is needed");
-  }
-  return *number;
-}
-
 /// Of a .vec overload: a size, or one factor for each dimension.
 ResampledSize size_by_list(const Lowering& lowering, const BoundNode& node, const Shape& input) {
   const std::size_t count = input.size() - 2;
@@ -56,7 +48,11 @@ ResampledSize size_by_list(const Lowering& lowering, const BoundNode& node, cons
     lowering.invalid("argument 'scale_factors': expected " + std::to_string(count) + " numbers");
   }
   for (std::size_t i = 0; i < count; ++i) {
-    result.scales[i] = scale_number(lowering, "scale_factors", factors->value[i]);
+    const auto number = json_number(factors->value[i]);
+    if (!number || !(*number > 0)) {
+      lowering.invalid("argument 'scale_factors': a positive number is needed");
+    }
+    result.scales[i] = *number;
     const double extent = static_cast<double>(input[i + 2]) * result.scales[i];
     if (!(extent >= 1.0) || extent > static_cast<double>(kMostPositions)) {
       lowering.refuse("scale_factors", "the size is not in 1.." + number_text(kMostPositions));
@@ -75,8 +71,8 @@ ResampledSize read_size(const Lowering& lowering, const BoundNode& node, const S
   constexpr std::array<std::string_view, 3> kNames{"scales_d", "scales_h", "scales_w"};
   for (std::size_t i = 0; i < count; ++i) {
     const std::string_view name = count == 1 ? "scales" : kNames[3 - count + i];
-    if (node.is_none(name)) continue;
-    result.scales[i] = scale_number(lowering, name, node.find(name)->value);
+    // As in PyTorch, one that is not positive stands for none.
+    if (!node.is_none(name) && node.number(name) > 0) result.scales[i] = node.number(name);
   }
   return result;
 }

@@ -19,7 +19,7 @@ struct ReducedSpace {
   std::int64_t count = 1;
   std::int64_t inner = 1;
 };
-/// No dimension, or none that is named, stands for all.
+/// No dimension, or none that is named, stands for all, but for any.dims and all.dims.
 ReducedSpace reduced_space(const Lowering& lowering, const BoundNode& node, TensorId self);
 /// The operand, row-major, in the order of the space.
 Value reduced_operand(Lowering& lowering, const Value& value, const ReducedSpace& space);
