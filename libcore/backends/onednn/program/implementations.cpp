@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of what oneDNN 2.6 computes wrongly: implementations by name, with the layouts and the
 // post-ops with which they do. implementations_test compares every implementation that there is on
-// a CPU with float64; what it finds is a row here. O(post-ops).
+// a CPU with float64; what it finds is a row here. O(post-ops + extents x taps).
 #include "program/implementations.hpp"
 
 #include <sys/mman.h>
@@ -10,6 +10,7 @@
 #include <iterator>
 #include <new>
 #include <string_view>
+#include <vector>
 
 #include "program/layout.hpp"
 
@@ -49,6 +50,28 @@ bool has_channels_last(const dnnl::primitive_desc_base& primitive) {
          channels_last_layout(dimensions(target), DType::kFloat32);
 }
 
+/// True if a transposed convolution has a place in some dimension that no tap reaches, since its
+/// stride is larger than the kernel or it is padded at its end.
+bool has_unreached_places(const dnnl::primitive_desc_base& primitive) {
+  const dnnl_deconvolution_desc_t* call = nullptr;
+  dnnl_primitive_desc_query(primitive.get(), dnnl_query_deconvolution_d, 0, &call);
+  const int spatial = call->src_desc.ndims - 2;
+  for (int d = 0; d < spatial; ++d) {
+    const std::int64_t taps = call->weights_desc.dims[call->weights_desc.ndims - spatial + d];
+    std::vector<bool> is_reached(static_cast<std::size_t>(call->dst_desc.dims[d + 2]), false);
+    for (std::int64_t i = 0; i < call->src_desc.dims[d + 2]; ++i) {
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        const std::int64_t place =
+            i * call->strides[d] - call->padding[0][d] + tap * (call->dilates[d] + 1);
+        if (place >= 0 && place < std::ssize(is_reached))
+          is_reached[static_cast<std::size_t>(place)] = true;
+      }
+    }
+    if (std::find(is_reached.begin(), is_reached.end(), false) != is_reached.end()) return true;
+  }
+  return false;
+}
+
 struct Row {
   dnnl_primitive_kind_t kind;
   std::string_view name;  ///< a part of the implementation's
@@ -62,6 +85,13 @@ constexpr Row kWrong[] = {
     {dnnl_convolution, "gemm:",
      [](const dnnl::primitive_desc_base& primitive) {
        return has_channels_last(primitive) && reads_places(primitive);
+     }},
+    // Where no tap reaches it stores what its registers hold. On every CPU.
+    {dnnl_deconvolution, "jit",
+     [](const dnnl::primitive_desc_base& primitive) {
+       const dnnl::memory::data_type type = primitive.query_md(dnnl::query::src_md).data_type();
+       return (type == dnnl::memory::data_type::u8 || type == dnnl::memory::data_type::s8) &&
+              has_unreached_places(primitive);
      }},
 };
 

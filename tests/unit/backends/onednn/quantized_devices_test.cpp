@@ -387,6 +387,22 @@ TEST_CASE("onednn: a transposed convolution between conversions is one kernel",
   }
 }
 
+TEST_CASE("onednn: a transposed int8 convolution has its bias where no tap reaches",
+          "[onednn][quantized]") {
+  const std::int64_t stride = GENERATE(1, 2, 3);
+  const std::int64_t taps = GENERATE(1, 2);
+  const std::int64_t extent = 4 * stride + taps;
+  QuantizedGraph graph;
+  graph.numbers("x", {1, 16, 5, 5}, kUint8Numbers);
+  graph.channel_weight("w", {16, 8, taps, taps}, 1);
+  graph.weight("b", {8});
+  graph.node("y", "aten.conv_transpose2d.input", {"x", "w", "p_b"}, Shape{1, 8, extent, extent},
+             {{"stride", {stride, stride}}});
+  graph.quantize("y", {1, 8, extent, extent}, {DType::kUInt8, 0.0913, 31});
+  INFO(taps << " taps, stride " << stride);
+  check_numbers(graph, 0.01);
+}
+
 TEST_CASE("onednn: a batch norm is part of a transposed int8 convolution", "[onednn][quantized]") {
   const Transposed& each = kTransposed[0];
   QuantizedGraph graph;
