@@ -58,17 +58,11 @@ std::string description(const DrawnNode& node, DType dtype) {
 
 Tensor expected_of(const DrawnNode& node, std::span<const Tensor> inputs, DType dtype) {
   std::vector<Values> operands;
-  for (const Tensor& input : inputs) {
-    Values values{input.shape(), {}};
-    for (std::int64_t i = 0; i < input.element_count(); ++i) {
-      values.data.push_back(input.value_as_double(i));
-    }
-    operands.push_back(std::move(values));
-  }
+  for (const Tensor& input : inputs) operands.push_back(values_of(input));
   const Values result = node.evaluate(operands);
   Tensor expected(dtype, node.result);
   for (std::int64_t i = 0; i < expected.element_count(); ++i) {
-    set_element(expected, i, result.data[static_cast<std::size_t>(i)]);
+    set_element(expected, i, result.data[static_cast<std::size_t>(i)].value);
   }
   return expected;
 }
@@ -169,7 +163,7 @@ class OpChecker {
   explicit OpChecker(const Harness& harness) : harness_(harness) {}
 
   void draw(Source& source) {
-    questions_.push_back({source.op->draw(source.random), source.dtype});
+    questions_.push_back({draw_node(*source.op, source.random, source.dtype), source.dtype});
   }
   std::size_t drawn() const { return questions_.size(); }
   void check(std::uint64_t seed) {

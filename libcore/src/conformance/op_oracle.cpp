@@ -1,59 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws nodes and computes them by their definitions, in double precision and without a thought for
-// speed. No backend is the reference, so that each of them can be checked.
+// What drawing and computing a node has in common for all ops: values, arguments, operands, rows.
+// common_ops.cpp has the ops themselves. Without a thought for speed.
 #include "conformance/op_oracle.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
+#include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 
 namespace npu::conformance {
 namespace {
-
-std::int64_t count_of(const Shape& shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
-  return count;
-}
-
-std::int64_t pick(Random& random, std::int64_t least, std::int64_t most) {
-  return least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least + 1));
-}
-
-// Sizes 0 and 1, odd ones, and those just off a vector's.
-std::int64_t draw_extent(Random& random) {
-  constexpr std::int64_t kExtents[] = {1, 1, 2, 3, 4, 5, 7, 8, 9, 17};
-  return pick(random, 0, 39) == 0 ? 0 : kExtents[pick(random, 0, 9)];
-}
-
-Shape draw_shape(Random& random, std::int64_t least_rank, std::int64_t most_rank) {
-  Shape shape;
-  const std::int64_t rank = pick(random, least_rank, most_rank);
-  for (std::int64_t i = 0; i < rank; ++i) {
-    std::int64_t extent = draw_extent(random);
-    if (count_of(shape) * extent > 4096) extent = 1;
-    shape.push_back(extent);
-  }
-  return shape;
-}
-
-Values make(const Shape& shape) { return {shape, std::vector<double>(index_of(count_of(shape)))}; }
-
-// Calls `visit` with the place of every element, in row-major order.
-template <typename Visit>
-void for_each_place(const Shape& shape, const Visit& visit) {
-  Shape place(shape.size(), 0);
-  const std::int64_t count = count_of(shape);
-  for (std::int64_t i = 0; i < count; ++i) {
-    visit(i, place);
-    for (std::size_t d = shape.size(); d-- > 0;) {
-      if (++place[d] < shape[d]) break;
-      place[d] = 0;
-    }
-  }
-}
 
 std::size_t offset_of(const Shape& shape, const Shape& place) {
   std::int64_t offset = 0;
@@ -61,308 +21,386 @@ std::size_t offset_of(const Shape& shape, const Shape& place) {
   return index_of(offset);
 }
 
-// The element of an operand that broadcasts to `place` of the result.
-double broadcast_at(const Values& operand, const Shape& place) {
-  Shape own(operand.shape.size());
-  const std::size_t skip = place.size() - own.size();
-  for (std::size_t d = 0; d < own.size(); ++d) {
-    own[d] = operand.shape[d] == 1 ? 0 : place[skip + d];
+}  // namespace
+
+void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidGraph, text); }
+
+// ---- Values ----
+
+std::int64_t Values::extent(std::int64_t dim) const {
+  return shape.at(index_of(dim < 0 ? dim + rank() : dim));
+}
+Bounded& Values::at(const Shape& place) { return data[offset_of(shape, place)]; }
+const Bounded& Values::at(const Shape& place) const { return data[offset_of(shape, place)]; }
+
+std::int64_t count_of(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+Values make_values(const Shape& shape, DType dtype) {
+  constexpr std::int64_t kMost = 1 << 20;
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0 || extent > kMost) refuse("no shape: " + shape_text(shape));
+    count *= std::max<std::int64_t>(extent, 1);
+    if (count > kMost) refuse("too large: " + shape_text(shape));
   }
-  return operand.data[offset_of(operand.shape, own)];
+  return {shape, dtype, std::vector<Bounded>(index_of(count_of(shape)))};
 }
 
-OpDefinition unary(std::string name, bool takes_integers, double (*function)(double)) {
-  const auto draw = [name, function](Random& random) {
-    DrawnNode node{.op = name, .operands = {draw_shape(random, 0, 5)}, .result = {}};
-    node.result = node.operands.front();
-    node.evaluate = [function](const std::vector<Values>& operands) {
-      Values result = operands.front();
-      for (double& value : result.data) value = function(value);
-      return result;
-    };
-    return node;
-  };
-  return {std::move(name), takes_integers, takes_integers && function(1) >= 0, draw};
+Values values_of(const Tensor& tensor) {
+  Values values{tensor.shape(), tensor.dtype(), {}};
+  values.data.reserve(index_of(tensor.element_count()));
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+    values.data.push_back({tensor.value_as_double(i), 0});
+  }
+  return values;
 }
 
-OpDefinition binary(std::string name, bool takes_integers, bool takes_unsigned,
-                    double (*function)(double, double)) {
-  const auto draw = [name, function](Random& random) {
-    DrawnNode node{.op = name, .operands = {}, .result = draw_shape(random, 0, 5)};
-    const Shape result = node.result;
-    for (int i = 0; i < 2; ++i) {
-      // Half of them are like the result; the other operand is, where this one broadcasts.
-      Shape shape = result;
-      if (i == 1 && random() % 2 == 0) {
-        shape.erase(shape.begin(), shape.begin() + pick(random, 0, std::ssize(shape)));
-        for (std::int64_t& extent : shape) {
-          if (random() % 3 == 0) extent = 1;
-        }
-      }
-      node.operands.push_back(shape);
-    }
-    if (random() % 2 == 0) std::swap(node.operands[0], node.operands[1]);
-    node.evaluate = [function, result](const std::vector<Values>& operands) {
-      Values values = make(result);
-      for_each_place(result, [&](std::int64_t i, const Shape& place) {
-        values.data[index_of(i)] =
-            function(broadcast_at(operands[0], place), broadcast_at(operands[1], place));
-      });
-      return values;
-    };
-    return node;
-  };
-  return {std::move(name), takes_integers, takes_unsigned, draw};
+const Bounded& broadcast_at(const Values& operand, const Shape& place) {
+  std::int64_t offset = 0;
+  const std::size_t skip = place.size() - operand.shape.size();
+  for (std::size_t d = 0; d < operand.shape.size(); ++d) {
+    offset = offset * operand.shape[d] + (operand.shape[d] == 1 ? 0 : place[skip + d]);
+  }
+  return operand.data[index_of(offset)];
 }
 
-// A sum, mean or maximum over some dimensions.
-OpDefinition reduction(std::string name, double start, double (*join)(double, double),
-                       bool is_mean) {
-  const auto draw = [name, start, join, is_mean](Random& random) {
-    DrawnNode node{.op = name, .operands = {draw_shape(random, 1, 4)}, .result = {}};
-    Shape& shape = node.operands.front();
-    for (std::int64_t& extent : shape) extent = std::max<std::int64_t>(extent, 1);
-    std::vector<std::int64_t> dims;
-    for (std::int64_t d = 0; d < std::ssize(shape); ++d) {
-      if (random() % 2 == 0) dims.push_back(d);
-    }
-    if (dims.empty()) dims.push_back(std::ssize(shape) - 1);
-    const bool keeps = random() % 2 == 0;
-    Shape kept = shape;
-    std::int64_t joined = 1;
-    for (const std::int64_t d : dims) joined *= std::exchange(kept[index_of(d)], 1);
-    for (std::int64_t d = 0; d < std::ssize(shape); ++d) {
-      const bool is_joined = std::find(dims.begin(), dims.end(), d) != dims.end();
-      if (keeps || !is_joined) node.result.push_back(kept[index_of(d)]);
-    }
-    node.attrs = {{"dim", dims}, {"keepdim", keeps}};
-    const double divisor = is_mean ? static_cast<double>(joined) : 1;
-    node.evaluate = [kept, start, join, divisor,
-                     result = node.result](const std::vector<Values>& operands) {
-      Values values = make(kept);
-      std::fill(values.data.begin(), values.data.end(), start);
-      for_each_place(operands[0].shape, [&](std::int64_t i, Shape place) {
-        for (std::size_t d = 0; d < place.size(); ++d) place[d] = std::min(place[d], kept[d] - 1);
-        double& into = values.data[offset_of(kept, place)];
-        into = join(into, operands[0].data[index_of(i)]);
-      });
-      for (double& value : values.data) value /= divisor;
-      values.shape = result;
-      return values;
-    };
-    return node;
-  };
-  return {std::move(name), false, false, draw};
-}
-
-DrawnNode draw_softmax(Random& random) {
-  DrawnNode node{.op = "aten.softmax.int", .operands = {draw_shape(random, 1, 4)}, .result = {}};
-  Shape& shape = node.operands.front();
-  for (std::int64_t& extent : shape) extent = std::max<std::int64_t>(extent, 1);
-  node.result = shape;
-  const std::int64_t dim = pick(random, 0, std::ssize(shape) - 1);
-  node.attrs = {{"dim", random() % 2 == 0 ? dim : dim - std::ssize(shape)}};
-  node.evaluate = [dim](const std::vector<Values>& operands) {
-    Values result = operands.front();
-    Shape kept = result.shape;
-    kept[index_of(dim)] = 1;
-    Values sums = make(kept);
-    for (double& value : result.data) value = std::exp(value);
-    const auto sum_of = [&](Shape place) -> double& {
-      place[index_of(dim)] = 0;
-      return sums.data[offset_of(kept, place)];
-    };
-    for_each_place(result.shape, [&](std::int64_t i, const Shape& place) {
-      sum_of(place) += result.data[index_of(i)];
-    });
-    for_each_place(result.shape, [&](std::int64_t i, const Shape& place) {
-      result.data[index_of(i)] /= sum_of(place);
-    });
-    return result;
-  };
-  return node;
-}
-
-// a[batch, rows, depth] times b; `b_is_transposed`: b[batch, columns, depth], as linear has it.
-Values product(const Values& a, const Values& b, bool b_is_transposed, std::int64_t batches,
-               std::int64_t rows, std::int64_t depth, std::int64_t columns) {
-  Values result = make({batches, rows, columns});
-  for (std::int64_t n = 0; n < batches; ++n) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        double sum = 0;
-        for (std::int64_t k = 0; k < depth; ++k) {
-          const std::int64_t right = b_is_transposed ? j * depth + k : k * columns + j;
-          sum += a.data[index_of((n * rows + i) * depth + k)] *
-                 b.data[index_of(n * depth * columns + right)];
-        }
-        result.data[index_of((n * rows + i) * columns + j)] = sum;
-      }
+Shape broadcast_shape(std::initializer_list<const Shape*> shapes) {
+  std::size_t rank = 0;
+  for (const Shape* shape : shapes) rank = std::max(rank, shape->size());
+  Shape result(rank, 1);
+  for (const Shape* shape : shapes) {
+    for (std::size_t d = 0; d < shape->size(); ++d) {
+      std::int64_t& extent = result[rank - shape->size() + d];
+      if (extent != 1 && (*shape)[d] != 1 && extent != (*shape)[d]) refuse("shapes differ");
+      if (extent == 1) extent = (*shape)[d];
     }
   }
   return result;
 }
 
-DrawnNode draw_matrix_product(Random& random) {
-  const int kind = static_cast<int>(random() % 3);  // mm, bmm, linear
-  const std::int64_t batches = kind == 1 ? pick(random, 1, 3) : 1;
-  const std::int64_t rows = pick(random, 1, 19);
-  const std::int64_t depth = pick(random, 1, 33);
-  const std::int64_t columns = pick(random, 1, 19);
-  DrawnNode node;
-  const char* const names[] = {"aten.mm.default", "aten.bmm.default", "aten.linear.default"};
-  node.op = names[kind];
-  node.operands = {{rows, depth}, {depth, columns}};
-  node.result = {rows, columns};
-  if (kind == 1) {
-    node.operands = {{batches, rows, depth}, {batches, depth, columns}};
-    node.result = {batches, rows, columns};
+// ---- Arguments ----
+
+Call::Call(std::string_view op_type, std::vector<const Values*> operands, const Json& attrs)
+    : op_(op_type), operands_(std::move(operands)) {
+  const OpInfo* info = find_op(op_type);
+  if (info == nullptr) refuse("no schema of " + op_);
+  schema_ = &info->schema;
+  name_ = functional_name(info->op_type);
+  if (name_.empty()) name_ = base_name(info->op_type);
+  std::vector<OperandInfo> infos;
+  for (const Values* operand : operands_) infos.push_back({operand->dtype, &operand->shape});
+  const auto error = bind_arguments(*schema_, infos, attrs, bound_);
+  if (error) refuse(op_ + ": " + error->argument + " " + error->text);
+}
+
+const BoundArgument* Call::argument(std::string_view name) const {
+  for (std::size_t i = 0; i < bound_.size(); ++i) {
+    if (schema_->arguments[i].name == name) return &bound_[i];
   }
-  const bool has_bias = kind == 2 && random() % 2 == 0;
-  if (kind == 2) node.operands[1] = {columns, depth};
-  if (has_bias) node.operands.push_back({columns});
-  node.evaluate = [=, result = node.result](const std::vector<Values>& operands) {
-    Values values = product(operands[0], operands[1], kind == 2, batches, rows, depth, columns);
-    values.shape = result;
-    for (std::size_t i = 0; has_bias && i < values.data.size(); ++i) {
-      values.data[i] += operands[2].data[i % index_of(columns)];
+  return nullptr;
+}
+
+const Values* Call::find(std::string_view name) const {
+  const BoundArgument* bound = argument(name);
+  if (bound == nullptr || bound->kind != BoundArgument::Kind::kTensor) return nullptr;
+  return operands_.at(index_of(bound->inputs.at(0)));
+}
+
+const Values& Call::tensor(std::string_view name) const {
+  const Values* found = find(name);
+  if (found == nullptr) refuse(op_ + " has no tensor '" + std::string(name) + "'");
+  return *found;
+}
+
+std::vector<const Values*> Call::tensors(std::string_view name) const {
+  std::vector<const Values*> list;
+  const BoundArgument* bound = argument(name);
+  if (bound == nullptr) refuse(op_ + " has no '" + std::string(name) + "'");
+  for (const std::int32_t input : bound->inputs) {
+    list.push_back(input < 0 ? nullptr : operands_.at(index_of(input)));
+  }
+  return list;
+}
+
+Values Call::tensor_or_number(std::string_view name, DType dtype) const {
+  if (const Values* found = find(name)) return *found;
+  Values values = make_values({}, dtype);
+  Bounded& one = values.data[0];
+  one.value = number(name);
+  if (!is_floating_point(dtype) || dtype == DType::kFloat64) return values;
+  // Devices keep constants in float32 or in the dtype, or with all digits.
+  Tensor rounded(dtype, {});
+  set_element(rounded, 0, one.value);
+  if (rounded.value_as_double(0) != one.value && std::isfinite(one.value)) {
+    one.error = 2 * std::abs(rounded.value_as_double(0) - one.value);
+  }
+  return values;
+}
+
+bool Call::has(std::string_view name) const {
+  const BoundArgument* bound = argument(name);
+  if (bound == nullptr || bound->kind == BoundArgument::Kind::kNone) return false;
+  return bound->kind != BoundArgument::Kind::kValue || !bound->value.is_null();
+}
+
+double Call::number(std::string_view name) const {
+  const BoundArgument* bound = argument(name);
+  const auto value = bound != nullptr ? json_number(bound->value) : std::nullopt;
+  if (!value) refuse(op_ + " has no number '" + std::string(name) + "'");
+  return *value;
+}
+double Call::number_or(std::string_view name, double otherwise) const {
+  const BoundArgument* bound = argument(name);
+  return bound == nullptr ? otherwise : json_number(bound->value).value_or(otherwise);
+}
+std::int64_t Call::integer(std::string_view name) const {
+  const double value = number(name);  // the end of a slice may be the largest int64
+  return value >= 0x1p63 ? INT64_MAX : static_cast<std::int64_t>(value);
+}
+bool Call::boolean(std::string_view name) const { return number_or(name, 0) != 0; }
+std::string Call::text(std::string_view name) const {
+  const BoundArgument* bound = argument(name);
+  return bound == nullptr || !bound->value.is_string() ? "" : bound->value.get<std::string>();
+}
+
+std::vector<double> Call::numbers(std::string_view name) const {
+  const BoundArgument* bound = argument(name);
+  if (bound == nullptr) refuse(op_ + " has no '" + std::string(name) + "'");
+  std::vector<double> list;
+  if (bound->value.is_number()) {
+    for (const SchemaArgument& entry : schema_->arguments) {
+      if (entry.name == name) list.assign(index_of(std::max(entry.list_size, 1)), number(name));
     }
-    return values;
-  };
-  return node;
+  }
+  if (bound->value.is_array()) {
+    for (const Json& value : bound->value) list.push_back(json_number(value).value_or(0));
+  }
+  return list;
 }
 
-struct Window {
-  std::int64_t batch, channels, height, width, filters, kernel, stride, padding;
-  std::int64_t out(std::int64_t size) const { return (size + 2 * padding - kernel) / stride + 1; }
-};
+Shape Call::integers(std::string_view name) const {
+  Shape list;
+  for (const double value : numbers(name)) list.push_back(static_cast<std::int64_t>(value));
+  return list;
+}
 
-double convolve_at(const Window& w, const Values& image, const Values& filter, const Shape& at) {
-  double sum = 0;
-  for (std::int64_t c = 0; c < w.channels; ++c) {
-    for (std::int64_t ky = 0; ky < w.kernel; ++ky) {
-      for (std::int64_t kx = 0; kx < w.kernel; ++kx) {
-        const std::int64_t y = at[2] * w.stride + ky - w.padding;
-        const std::int64_t x = at[3] * w.stride + kx - w.padding;
-        if (y < 0 || x < 0 || y >= w.height || x >= w.width) continue;
-        sum += image.data[offset_of(image.shape, {at[0], c, y, x})] *
-               filter.data[offset_of(filter.shape, {at[1], c, ky, kx})];
-      }
+DType Call::dtype_or(std::string_view name, DType otherwise) const {
+  return parse_dtype(text(name)).value_or(otherwise);
+}
+
+std::int64_t Call::dim(std::string_view name, std::int64_t rank) const {
+  const std::int64_t dim = integer(name);
+  if (dim < -rank || dim >= rank) refuse(op_ + " has no dimension " + std::to_string(dim));
+  return dim < 0 ? dim + rank : dim;
+}
+
+// ---- Drawing ----
+
+std::int64_t NodeDraw::pick(std::int64_t least, std::int64_t most) {
+  return least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least + 1));
+}
+
+std::int64_t NodeDraw::extent(std::int64_t most) {
+  if (may_be_empty && pick(0, 39) == 0) return 0;
+  constexpr std::int64_t kExtents[] = {1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33};
+  std::int64_t last = std::ssize(kExtents) - 1;
+  while (kExtents[last] > most) --last;
+  return kExtents[pick(0, last)];
+}
+
+Shape NodeDraw::shape(std::int64_t least_rank, std::int64_t most_rank, std::int64_t most_elements) {
+  Shape shape;
+  const std::int64_t rank = pick(least_rank, most_rank);
+  for (std::int64_t i = 0; i < rank; ++i) {
+    std::int64_t drawn = extent();
+    if (count_of(shape) * drawn > most_elements) drawn = 1;
+    shape.push_back(drawn);
+  }
+  return shape;
+}
+
+double NodeDraw::number() {
+  if (chance(60)) {
+    return one_of({0.5, 2.0, -1.0, 0.3, 0.4, 1.0, 0.0, -0.75, 3.0, 0.1, 6.0, 1.0 / 3.0, -2.0});
+  }
+  return static_cast<double>(pick(-400, 400)) / 128.0 + 1.0 / 1024.0;
+}
+
+Shape NodeDraw::subject(std::int64_t least_rank, std::int64_t most_rank, Fill fill,
+                        const std::function<bool(const Shape&)>& wanted, const Shape& otherwise) {
+  DrawnOperand operand{.shape = {}, .dtype = dtype, .fill = fill};
+  const bool found = find && find(operand, [&](const Shape& shape) {
+                       return std::ssize(shape) >= least_rank && std::ssize(shape) <= most_rank &&
+                              (!wanted || wanted(shape));
+                     });
+  if (!found) {
+    operand.shape = otherwise;
+    for (int i = 0; otherwise.empty() && i < 100; ++i) {
+      operand.shape = shape(least_rank, most_rank);
+      if (!wanted || wanted(operand.shape)) break;
     }
   }
-  return sum;
+  operands.push_back(operand);
+  return operand.shape;
 }
 
-DrawnNode draw_convolution(Random& random) {
-  Window w{.batch = pick(random, 1, 2),
-           .channels = pick(random, 1, 5),
-           .height = pick(random, 5, 9),
-           .width = pick(random, 5, 9),
-           .filters = pick(random, 1, 9),
-           .kernel = pick(random, 1, 3),
-           .stride = pick(random, 1, 2),
-           .padding = 0};
-  w.padding = pick(random, 0, w.kernel / 2);
-  DrawnNode node{.op = "aten.conv2d.default", .operands = {}, .result = {}};
-  node.operands = {{w.batch, w.channels, w.height, w.width},
-                   {w.filters, w.channels, w.kernel, w.kernel},
-                   {w.filters}};
-  node.result = {w.batch, w.filters, w.out(w.height), w.out(w.width)};
-  node.attrs = {{"stride", {w.stride, w.stride}}, {"padding", {w.padding, w.padding}}};
-  node.evaluate = [w, result = node.result](const std::vector<Values>& operands) {
-    Values values = make(result);
-    for_each_place(result, [&](std::int64_t i, const Shape& at) {
-      values.data[index_of(i)] =
-          convolve_at(w, operands[0], operands[1], at) + operands[2].data[index_of(at[1])];
-    });
-    return values;
-  };
-  return node;
+void NodeDraw::beside(const Shape& shape, std::int64_t percent, Fill fill) {
+  beside(DrawnOperand{.shape = shape, .dtype = dtype, .fill = fill}, percent);
 }
 
-DrawnNode draw_permute(Random& random) {
-  DrawnNode node{
-      .op = "aten.permute.default", .operands = {draw_shape(random, 1, 5)}, .result = {}};
-  const Shape& shape = node.operands.front();
-  std::vector<std::int64_t> dims(shape.size());
-  for (std::size_t d = 0; d < dims.size(); ++d) dims[d] = static_cast<std::int64_t>(d);
-  for (std::size_t d = dims.size(); d-- > 1;) std::swap(dims[d], dims[random() % (d + 1)]);
-  for (const std::int64_t d : dims) node.result.push_back(shape[index_of(d)]);
-  node.attrs = {{"dims", dims}};
-  node.evaluate = [dims, result = node.result](const std::vector<Values>& operands) {
-    Values values = make(result);
-    for_each_place(result, [&](std::int64_t i, const Shape& at) {
-      Shape from(at.size());
-      for (std::size_t d = 0; d < dims.size(); ++d) from[index_of(dims[d])] = at[d];
-      values.data[index_of(i)] = operands[0].data[offset_of(operands[0].shape, from)];
-    });
-    return values;
-  };
-  return node;
-}
-
-DrawnNode draw_cat(Random& random) {
-  DrawnNode node{.op = "aten.cat.default", .operands = {}, .result = draw_shape(random, 1, 4)};
-  const std::int64_t dim = pick(random, 0, std::ssize(node.result) - 1);
-  std::int64_t& total = node.result[index_of(dim)];
-  total = 0;
-  const std::int64_t count = pick(random, 1, 3);
-  for (std::int64_t i = 0; i < count; ++i) {
-    Shape shape = node.result;
-    shape[index_of(dim)] = pick(random, 1, 5);
-    total += shape[index_of(dim)];
-    node.operands.push_back(shape);
+void NodeDraw::beside(DrawnOperand operand, std::int64_t percent) {
+  operand.is_weight = chance(percent);
+  const Shape wanted = operand.shape;
+  if (!operand.is_weight && find && chance(60)) {
+    find(operand, [&](const Shape& shape) { return shape == wanted; });
   }
-  node.attrs = {{"dim", dim}, {"_tensor_list_sizes", {count}}};
-  node.evaluate = [dim, result = node.result](const std::vector<Values>& operands) {
-    Values values = make(result);
-    for_each_place(result, [&](std::int64_t i, Shape at) {
-      std::size_t from = 0;
-      std::int64_t& along = at[index_of(dim)];
-      while (along >= operands[from].shape[index_of(dim)]) {
-        along -= operands[from++].shape[index_of(dim)];
-      }
-      values.data[index_of(i)] = operands[from].data[offset_of(operands[from].shape, at)];
-    });
-    return values;
-  };
-  return node;
+  operands.push_back(std::move(operand));
 }
 
-double gelu(double x) { return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0))); }
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+void NodeDraw::indices(const Shape& shape, std::int64_t limit, bool is_signed, DType type) {
+  beside({.shape = shape,
+          .dtype = type,
+          .fill = Fill::kIndices,
+          .limit = std::max<std::int64_t>(limit, 1),
+          .is_signed = is_signed},
+         50);
+}
 
-}  // namespace
+Shape NodeDraw::broadcast_to(const Shape& shape) {
+  const std::int64_t kind = pick(0, 9);
+  if (kind <= 2) return shape;
+  if (kind == 3) return {};
+  if (kind == 4) return Shape(shape.size(), 1);
+  Shape result = shape;
+  if (kind <= 6 && shape.size() > 1) {  // by channel
+    std::fill(result.begin(), result.end(), 1);
+    result[1] = shape[1];
+    if (chance(50)) result.erase(result.begin());
+  } else if (kind == 7 && shape.size() > 2) {  // by pixel
+    result[0] = result[1] = 1;
+    if (chance(50)) result.erase(result.begin(), result.begin() + 2);
+  } else {
+    for (std::int64_t& one : result) {
+      if (chance(30)) one = 1;
+    }
+    if (chance(50)) {
+      result.erase(result.begin(), result.begin() + pick(0, std::ssize(shape)));
+    }
+  }
+  return result;
+}
 
-const std::vector<OpDefinition>& op_definitions() {
-  static const std::vector<OpDefinition> definitions = {
-      unary("aten.relu.default", true, [](double x) { return x < 0 ? 0 : x; }),
-      unary("aten.neg.default", true, [](double x) { return -x; }),
-      unary("aten.abs.default", true, [](double x) { return std::abs(x); }),
-      unary("aten.exp.default", false, [](double x) { return std::exp(x); }),
-      unary("aten.sqrt.default", false, [](double x) { return std::sqrt(x); }),
-      unary("aten.tanh.default", false, [](double x) { return std::tanh(x); }),
-      unary("aten.sigmoid.default", false, sigmoid),
-      unary("aten.silu.default", false, [](double x) { return x * sigmoid(x); }),
-      unary("aten.gelu.default", false, gelu),
-      binary("aten.add.Tensor", true, true, [](double a, double b) { return a + b; }),
-      binary("aten.sub.Tensor", true, false, [](double a, double b) { return a - b; }),
-      binary("aten.mul.Tensor", true, true, [](double a, double b) { return a * b; }),
-      binary("aten.div.Tensor", false, false, [](double a, double b) { return a / b; }),
-      binary("aten.maximum.default", true, true, [](double a, double b) { return std::max(a, b); }),
-      binary("aten.minimum.default", true, true, [](double a, double b) { return std::min(a, b); }),
-      reduction(
-          "aten.sum.dim_IntList", 0, [](double a, double b) { return a + b; }, false),
-      reduction(
-          "aten.mean.dim", 0, [](double a, double b) { return a + b; }, true),
-      reduction(
-          "aten.amax.default", -HUGE_VAL, [](double a, double b) { return std::max(a, b); }, false),
-      {"aten.softmax.int", false, false, draw_softmax},
-      {"matrix products", false, false, draw_matrix_product},
-      {"aten.conv2d.default", false, false, draw_convolution},
-      {"aten.permute.default", true, true, draw_permute},
-      {"aten.cat.default", true, true, draw_cat}};
-  return definitions;
+// ---- Rows ----
+
+const OpRow* find_row(std::span<const OpRow> rows, std::string_view op_type) {
+  std::string_view full = op_type;
+  if (full.starts_with(kAtenPrefix)) full.remove_prefix(kAtenPrefix.size());
+  const std::string_view base = full != op_type       ? functional_name(op_type)
+                                : op_type == kGetitem ? "getitem"
+                                                      : base_name(op_type);
+  for (const OpRow& row : rows) {
+    for (std::string_view rest = row.names; !rest.empty();) {
+      const std::string_view name = rest.substr(0, rest.find(' '));
+      if (name == full || name == base) return &row;
+      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    }
+  }
+  return nullptr;
+}
+
+std::vector<Values> evaluate(const OpRow& row, const Call& call) {
+  bool has_floats = false;
+  for (std::size_t i = 0; i < call.operand_count(); ++i) {
+    has_floats = has_floats || is_floating_point(call.operand(i).dtype);
+  }
+  std::optional<Rounding> exact;
+  const Arithmetic integers = Rounding::exact();
+  if (!has_floats) exact.emplace(integers);
+  std::vector<Values> results = row.evaluate(call);
+  exact.reset();
+  if (row.rounds == OpRow::Rounds::kResults) {
+    for (Values& values : results) store(values);
+  }
+  return results;
+}
+
+void store(Values& values) {
+  const Arithmetic& by = Rounding::now();
+  const bool is_float = is_floating_point(values.dtype);
+  const double bits = 8.0 * static_cast<double>(dtype_size(values.dtype));
+  for (Bounded& element : values.data) {
+    if (is_float) {
+      if (!std::isfinite(element.value) || values.dtype == DType::kFloat64) continue;
+      element.error += by.stored * std::abs(element.value) + by.least;
+      if (std::abs(element.value) + element.error > by.most) element.error = anything().error;
+    } else if (is_integer(values.dtype) && bits < 64) {
+      const double least =
+          values.dtype == DType::kUInt8 ? 0 : -std::ldexp(1, static_cast<int>(bits) - 1);
+      const double span = std::ldexp(1, static_cast<int>(bits));
+      element.value -= span * std::floor((element.value - least) / span);
+    }
+  }
+}
+
+const UnaryFunction& find_function(std::span<const UnaryFunction> functions,
+                                   std::string_view name) {
+  for (const UnaryFunction& function : functions) {
+    if (function.name == name) return function;
+  }
+  refuse("no function " + std::string(name));
+}
+
+std::vector<Values> apply_to_all(const UnaryFunction& function, const Call& call) {
+  const double a = call.number_or(function.a, function.missing_a);
+  const double b = call.number_or(function.b, function.missing_b);
+  Values result = call.operand(0);
+  const auto f = [&](double x) { return function.function(x, a, b); };
+  for (Bounded& x : result.data) {
+    const double cancelled = function.kind == UnaryFunction::kBesideOne    ? 1
+                             : function.kind == UnaryFunction::kBesideSelf ? std::abs(x.value)
+                                                                           : 0;
+    x = function.kind == UnaryFunction::kExact ? exactly(f, x) : apply(f, x, cancelled);
+  }
+  return {result};
+}
+
+Values zip(const Values& a, const Values& b, DType dtype,
+           const std::function<Bounded(Bounded, Bounded)>& function) {
+  Values result = make_values(broadcast_shape({&a.shape, &b.shape}), dtype);
+  for_each_place(result.shape, [&](std::size_t i, const Shape& place) {
+    result.data[i] = function(broadcast_at(a, place), broadcast_at(b, place));
+  });
+  return result;
+}
+
+Values DrawnNode::evaluate(const std::vector<Values>& values) const {
+  std::vector<const Values*> list;
+  for (const Values& value : values) list.push_back(&value);
+  return conformance::evaluate(*find_row(common_ops(), op), Call(op, list, attrs)).front();
+}
+
+// Some draws name what does not exist, such as the maximum of nothing.
+DrawnNode draw_node(const OpDefinition& definition, Random& random, DType dtype) {
+  for (;;) {
+    NodeDraw draw(random, definition.name, dtype);
+    find_row(common_ops(), draw.op)->draw(draw);
+    DrawnNode node{.op = draw.op, .operands = {}, .result = {}, .attrs = draw.attrs};
+    try {
+      std::vector<Values> zeros;
+      for (const DrawnOperand& operand : draw.operands) {
+        node.operands.push_back(operand.shape);
+        zeros.push_back(make_values(operand.shape, dtype));
+      }
+      node.result = node.evaluate(zeros).shape;
+      return node;
+    } catch (const Error&) {
+      continue;
+    }
+  }
 }
 
 }  // namespace npu::conformance

@@ -90,7 +90,7 @@ GraphSpec draw_graph(Random& random, const std::vector<DType>& dtypes) {
     const OpDefinition& op = op_definitions()[random() % op_definitions().size()];
     const DType dtype = dtypes[random() % dtypes.size()];
     if (!takes(op, dtype)) continue;
-    const DrawnNode drawn = op.draw(random);
+    const DrawnNode drawn = draw_node(op, random, dtype);
     NodeSpec node{"n" + std::to_string(n), drawn.op, {}, {}, drawn.attrs};
     for (const Shape& shape : drawn.operands) {
       std::string name;

@@ -6,98 +6,100 @@
 
 #include "catch.hpp"
 
+using npu::DType;
+using npu::Json;
 using npu::Shape;
-using npu::conformance::DrawnNode;
-using npu::conformance::op_definitions;
-using npu::conformance::OpDefinition;
-using npu::conformance::Random;
-using npu::conformance::Values;
+using namespace npu::conformance;
 
 namespace {
 
-const OpDefinition& definition(const std::string& name) {
-  const auto& all = op_definitions();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const OpDefinition& op) { return op.name == name; });
-  REQUIRE(found != all.end());
-  return *found;
-}
-
-std::int64_t count_of(const Shape& shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
-  return count;
-}
-
 // 0, 1, 2, ...
 Values counted(const Shape& shape) {
-  Values values{shape, {}};
-  for (std::int64_t i = 0; i < count_of(shape); ++i) {
-    values.data.push_back(static_cast<double>(i));
+  Values values = make_values(shape, DType::kFloat32);
+  for (std::size_t i = 0; i < values.data.size(); ++i) {
+    values.data[i].value = static_cast<double>(i);
   }
   return values;
 }
 
-// Draws until the node has these operands.
-DrawnNode draw_until(const std::string& name, const std::vector<Shape>& operands) {
-  Random random(1);
-  for (int i = 0; i < 200000; ++i) {
-    DrawnNode node = definition(name).draw(random);
-    if (node.operands == operands) return node;
-  }
-  FAIL("never drawn");
-  return {};
+Values result_of(const std::string& op, const std::vector<Values>& operands, const Json& attrs) {
+  return DrawnNode{.op = op, .operands = {}, .result = {}, .attrs = attrs}.evaluate(operands);
+}
+
+std::vector<double> values_in(const Values& values) {
+  std::vector<double> list;
+  for (const Bounded x : values.data) list.push_back(x.value);
+  return list;
 }
 
 }  // namespace
 
-TEST_CASE("every drawn node has a result of its shape") {
+TEST_CASE("every drawn node has a result of its shape, and the same seed draws it again") {
   Random random(5);
+  Random again(5);
   for (const OpDefinition& op : op_definitions()) {
     INFO(op.name);
     for (int i = 0; i < 50; ++i) {
-      const DrawnNode node = op.draw(random);
+      const DrawnNode node = draw_node(op, random, DType::kFloat32);
+      const DrawnNode same = draw_node(op, again, DType::kFloat32);
+      CHECK(node.operands == same.operands);
+      CHECK(node.attrs == same.attrs);
       std::vector<Values> operands;
       for (const Shape& shape : node.operands) operands.push_back(counted(shape));
-      const Values result = node.evaluate(operands);
-      CHECK(result.shape == node.result);
-      CHECK(static_cast<std::int64_t>(result.data.size()) == count_of(node.result));
+      CHECK(node.evaluate(operands).shape == node.result);
     }
   }
 }
 
-TEST_CASE("the same seed draws the same node") {
-  for (const OpDefinition& op : op_definitions()) {
-    Random first(3);
-    Random second(3);
-    const DrawnNode a = op.draw(first);
-    const DrawnNode b = op.draw(second);
-    CHECK(a.operands == b.operands);
-    CHECK(a.attrs == b.attrs);
-  }
-}
-
 TEST_CASE("an operand of a lower rank broadcasts") {
-  const DrawnNode node = draw_until("aten.add.Tensor", {{2, 3}, {3}});
   // [[0, 1, 2], [3, 4, 5]] + [0, 1, 2]
-  CHECK(node.evaluate({counted({2, 3}), counted({3})}).data ==
-        std::vector<double>{0, 2, 4, 3, 5, 7});
+  const Values sum = result_of("aten.add.Tensor", {counted({2, 3}), counted({3})}, Json::object());
+  CHECK(values_in(sum) == std::vector<double>{0, 2, 4, 3, 5, 7});
 }
 
 TEST_CASE("softmax sums to 1 along its dimension") {
-  Random random(2);
-  const DrawnNode node = definition("aten.softmax.int").draw(random);
-  Values ones = counted(node.operands.front());
-  std::fill(ones.data.begin(), ones.data.end(), 1.0);
-  const auto dim = node.attrs["dim"].get<std::int64_t>();
-  const auto rank = static_cast<std::int64_t>(node.result.size());
-  const std::int64_t extent = node.result[static_cast<std::size_t>(dim < 0 ? dim + rank : dim)];
-  for (const double value : node.evaluate({ones}).data) {
-    CHECK(std::abs(value - 1.0 / static_cast<double>(extent)) < 1e-12);
-  }
+  const Values y = result_of("aten.softmax.int", {counted({2, 3})}, {{"dim", -1}});
+  CHECK(std::abs(y.data[0].value + y.data[1].value + y.data[2].value - 1) < 1e-12);
+  // exp(-2) / (exp(-2) + exp(-1) + 1)
+  CHECK(std::abs(y.data[3].value - 0.09003057317038046) < 1e-12);
 }
 
-TEST_CASE("cat puts its operands side by side") {
-  const DrawnNode node = draw_until("aten.cat.default", {{1}, {2}});
-  CHECK(node.evaluate({counted({1}), counted({2})}).data == std::vector<double>{0, 0, 1});
+TEST_CASE("a convolution leaves its padding out") {
+  // [0, 1, 2] with taps [0, 1, 2] and a pad of 1: 0*1 + 1*2, 0*0 + 1*1 + 2*2, 1*0 + 2*1
+  const Values y = result_of("aten.conv1d.default", {counted({1, 1, 3}), counted({1, 1, 3})},
+                             {{"padding", {1}}});
+  CHECK(values_in(y) == std::vector<double>{2, 5, 2});
+  const Values same = result_of("aten.conv1d.padding", {counted({1, 1, 3}), counted({1, 1, 3})},
+                                {{"padding", "same"}});
+  CHECK(values_in(same) == std::vector<double>{2, 5, 2});
+  // Transposed: 1 at place 1 and 2 at place 2, each with the taps, stride 2.
+  const Values t = result_of("aten.conv_transpose1d.default",
+                             {counted({1, 1, 3}), counted({1, 1, 3})}, {{"stride", {2}}});
+  CHECK(values_in(t) == std::vector<double>{0, 0, 0, 1, 2, 2, 4});
+}
+
+TEST_CASE("bounds are terms times unit roundoff times magnitudes") {
+  const double unit = Rounding::now().unit;
+  Sum sum;
+  for (const double x : {1e4, 1.0, -1e4}) sum.add({x, 0});
+  CHECK(sum.result().value == 1);
+  // Whatever the order: 4 times the unit roundoff of the sum of magnitudes.
+  CHECK(sum.result().error >= 3 * unit * 20001);
+  CHECK(sum.result().error <= 5 * unit * 20001);
+  // The derivative of the logarithm at 2 is 1/2.
+  const Bounded log = apply([](double x) { return std::log(x); }, {2.0, 1e-3});
+  CHECK(std::abs(log.error - 5e-4) < 1e-6);
+  // What may be on either side of a step may be one off.
+  CHECK(exactly([](double x) { return std::floor(x); }, {2.0, 1e-6}).error == 1);
+  CHECK(exactly([](double x) { return std::floor(x); }, {2.5, 1e-6}).error == 0);
+}
+
+TEST_CASE("what is not finite stays so, and what may overflow is unknown") {
+  const Bounded infinity{HUGE_VAL, 0};
+  CHECK(std::isinf((infinity + Bounded{1, 1e-6}).value));
+  CHECK((infinity + Bounded{1, 1e-6}).is_known());
+  CHECK(std::isnan((infinity - infinity).value));
+  CHECK_FALSE((infinity * Bounded{1e-9, 1e-6}).is_known());
+  CHECK_FALSE((Bounded{3e38, 0} + Bounded{3e38, 0}).is_known());
+  CHECK(select({0, 1}, {2, 0}, {5, 0}).error == 3);
 }
