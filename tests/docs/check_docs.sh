@@ -11,6 +11,7 @@
 #   onnx       the table of ops in npu-onnx(7) is that of the frontend
 #   kernels    npu(7) says of every kernel of the onednn backend what it promises
 #   opencl     the list of ops in npu-opencl(7) is that of the target
+#   differences a page states each difference that the generator of networks leaves out
 #   versions   the table of versions in npu(7) is what the sources say, and other versions are met as it says
 # Exits 1 with a line for each fault, 77 if groff is missing.
 set -eu
@@ -163,6 +164,15 @@ check_opencl() {
     fault "man/npu-opencl.7 lacks ops or has others; npu-tag --target opencl --list-ops | scripts/opencl_op_table.sh prints its list"
 }
 
+check_differences() {
+  "$bin/npu_network_generator" --differences >"$scratch/differences"
+  [ -s "$scratch/differences" ] || fault "npu_network_generator lists no difference"
+  while read -r page sentence; do
+    sed 's/^\.[A-Z][a-z] //' "$source/man/$page" | tr -s '\n ' ' ' | grep -qF -- "$sentence" ||
+      fault "man/$page does not say '$sentence', which tests/generator/reference.cpp leaves out"
+  done <"$scratch/differences"
+}
+
 # A folder to run examples in, which begin at the top of the repository.
 prepare_scratch() {
   mkdir -p "$scratch/run"
@@ -300,6 +310,7 @@ case $check in
   onnx) check_onnx ;;
   kernels) check_kernels ;;
   opencl) check_opencl ;;
+  differences) check_differences ;;
   *) fault "unknown check '$check'" ;;
 esac
 exit $failed

@@ -337,6 +337,8 @@ void store(Values& values) {
       if (!std::isfinite(element.value) || values.dtype == DType::kFloat64) continue;
       element.error += by.stored * std::abs(element.value) + by.least;
       if (std::abs(element.value) + element.error > by.most) element.error = anything().error;
+    } else if (is_integer(values.dtype) && std::abs(element.value) > 0x1p53) {
+      element = anything();  // doubles do not hold it
     } else if (is_integer(values.dtype) && bits < 64) {
       const double least =
           values.dtype == DType::kUInt8 ? 0 : -std::ldexp(1, static_cast<int>(bits) - 1);

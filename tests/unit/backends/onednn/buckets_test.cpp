@@ -13,32 +13,22 @@ TEST_CASE("onednn: buckets of relative positions are those of the definition", "
   // 16 buckets, of which the upper 8 go from 8 to 128 by powers of sqrt(2): at 16, 32, 64 and 128
   // the quotient is an integer, at all others it is far from one.
   constexpr std::int64_t kDistances = 4096;
-  Array distances;
-  distances.shape = {kDistances};
-  Array ratios = distances;
-  Array logarithms = distances;
-  Array scaled = distances;
-  Array buckets = distances;
+  Array distances({kDistances}), buckets({kDistances});
   const auto in_float = [](double value) { return static_cast<double>(static_cast<float>(value)); };
   for (std::int64_t distance = 1; distance <= kDistances; ++distance) {
     const auto x = static_cast<double>(distance);
-    distances.values.push_back(x);
-    ratios.values.push_back(x / 8.0);
-    logarithms.values.push_back(in_float(std::log(x / 8.0)));
-    scaled.values.push_back(in_float(logarithms.values.back() / in_float(std::log(16.0))) * 8.0);
-    buckets.values.push_back(std::trunc(scaled.values.back()));
+    const auto i = static_cast<std::size_t>(distance - 1);
+    distances.values[i] = x;
+    const double logarithm = in_float(std::log(x / 8.0));
+    buckets.values[i] = std::trunc(in_float(logarithm / in_float(std::log(16.0))) * 8.0);
   }
   Model model(NPU_FLOAT32);
   model.input("x", distances);
-  model.node("ratio", "aten.div.Scalar", {"x"}, R"("other":8.0)", ratios);
-  model.node("logarithm", "aten.log.default", {"ratio"}, "", logarithms);
-  model.node("quotient", "aten.div.Scalar", {"logarithm"}, R"("other":2.772588722239781)", [&] {
-    Array result = scaled;
-    for (double& value : result.values) value /= 8.0;
-    return result;
-  }());
-  model.node("scaled", "aten.mul.Scalar", {"quotient"}, R"("other":8.0)", scaled);
-  model.node("bucket", "aten.to.dtype", {"scaled"}, R"("dtype":"torch.int64")", buckets, NPU_INT64);
+  model.node("ratio", "aten.div.Scalar", {"x"}, R"("other":8.0)");
+  model.node("logarithm", "aten.log.default", {"ratio"});
+  model.node("quotient", "aten.div.Scalar", {"logarithm"}, R"("other":2.772588722239781)");
+  model.node("scaled", "aten.mul.Scalar", {"quotient"}, R"("other":8.0)");
+  model.node("bucket", "aten.to.dtype", {"scaled"}, R"("dtype":"torch.int64")");
   model.output("bucket");
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);

@@ -10,6 +10,7 @@
 
 using namespace npu::test;
 using namespace npu::test::onednn;
+using npu::Shape;
 
 namespace {
 
@@ -60,9 +61,8 @@ TEST_CASE("onednn: functions behind an anchor have their places", "[onednn][ulps
   Model model(NPU_FLOAT32);
   model.input("x", source);
   model.weight("w", identity);
-  model.node("p", is_convolution ? "aten.conv2d.default" : "aten.linear.default", {"x", "w"}, "",
-             source);
-  model.node("y", "aten." + std::string(op) + ".default", {"p"}, "", expected);
+  model.node("p", is_convolution ? "aten.conv2d.default" : "aten.linear.default", {"x", "w"});
+  model.node("y", "aten." + std::string(op) + ".default", {"p"});
   model.output("y");
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);

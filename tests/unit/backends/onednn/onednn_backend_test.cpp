@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The onednn backend through its C ABI alone: every op against slow loops, in float32 and bfloat16,
-// and what the ABI promises about buffers, aliases and errors.
-//
-// References compute in float64 on operands that are rounded to the tested type, and round their
-// result to it.
+// The onednn backend through its C ABI alone: ops in float32 and bfloat16, and what the ABI
+// promises about buffers, aliases and errors.
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backends/onednn/onednn_harness.hpp"
-#include "backends/reference_ops.hpp"
 #include "backends/v3_calls.hpp"
 #include "catch.hpp"
 #include "test_paths.hpp"
 
 namespace npu::test::onednn {
 namespace {
-
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-double clip(double x, double low, double high) { return std::min(std::max(x, low), high); }
 
 TEST_CASE("onednn describes itself and its ops", "[onednn]") {
   npu_backend_description description{};
@@ -81,109 +75,54 @@ TEST_CASE("onednn runs a graph without nodes", "[onednn]") {
   check_model(model);
 }
 
-TEST_CASE("onednn conv2d", "[onednn]") {
+TEST_CASE("onednn convolutions", "[onednn]") {
   const npu_dtype dtype = each_dtype();
-  check_convolution(dtype, {1, 3, 8, 9}, {5, 3, 3, 3}, true, {}, "");
-  check_convolution(dtype, {2, 16, 9, 9}, {16, 16, 3, 3}, false,
-                    {{2, 2}, {1, 1}, {1, 1}, {1, 1}, 1}, R"("stride":[2,2],"padding":[1,1])");
-  check_convolution(dtype, {2, 8, 7, 6}, {12, 4, 3, 2}, true, {{1, 2}, {2, 0}, {2, 0}, {1, 1}, 2},
-                    R"("stride":[1,2],"padding":[2,0],"groups":2)");
-  check_convolution(dtype, {1, 24, 9, 9}, {24, 1, 3, 3}, true, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 24},
-                    R"("padding":[1,1],"groups":24)");  // depthwise
-  check_convolution(dtype, {1, 8, 12, 11}, {8, 8, 3, 3}, true, {{1, 1}, {2, 3}, {2, 3}, {2, 3}, 1},
-                    R"("padding":[2,3],"dilation":[2,3])");
-  check_convolution(dtype, {1, 16, 5, 5}, {32, 16, 1, 1}, true, {}, R"("stride":1)");
-}
-
-TEST_CASE("onednn conv2d with padding by name", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  // 'same' with kernels of 4 and 3, dilated by 1 and 2: 3 = 1 + 2 and 4 = 2 + 2 elements of
-  // padding.
-  check_convolution(dtype, {1, 3, 8, 9}, {4, 3, 4, 3}, true, {{1, 1}, {1, 2}, {2, 2}, {1, 2}, 1},
-                    R"("padding":"same","dilation":[1,2])", "aten.conv2d.padding");
-  check_convolution(dtype, {1, 3, 8, 9}, {4, 3, 4, 3}, false, {}, R"("padding":"valid")",
-                    "aten.conv2d.padding");
-}
-
-TEST_CASE("onednn conv1d", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  Model model(dtype);
-  const Array x = model.input("x", random_array({2, 6, 11}, 1));
-  const Array w = model.weight("w", random_array({8, 3, 3}, 2));
-  ConvArguments arguments{{1, 2}, {0, 1}, {0, 1}, {1, 1}, 2};
-  const Array y = convolve(reshape(x, {2, 6, 1, 11}), reshape(w, {8, 3, 1, 3}), nullptr, arguments);
-  model.node("y", "aten.conv1d.default", {"x", "w"}, R"("stride":[2],"padding":[1],"groups":2)",
-             reshape(y, {2, 8, y.shape[3]}));
-  model.output("y");
-  check_model(model);
-}
-
-TEST_CASE("onednn convolution with a computed weight", "[onednn]") {
-  Model model(each_dtype());
-  const Array x = model.input("x", random_array({1, 8, 6, 6}, 1));
-  const Array w = model.input("w", random_array({8, 8, 3, 3}, 2));
-  const Array r = model.node("r", "aten.relu.default", {"w"}, "",
-                             map_values(w, [](double v) { return std::max(v, 0.0); }));
-  model.node("y", "aten.conv2d.default", {"x", "r"}, "", convolve(x, r, nullptr, {}));
-  model.output("y");
-  check_model(model);
+  const std::string op = "aten.conv2d.default";
+  check_node(dtype, op, {{1, 3, 8, 9}, {5, 3, 3, 3}, {5}});
+  check_node(dtype, op, {{2, 16, 9, 9}, {16, 16, 3, 3}}, R"("stride":[2,2],"padding":[1,1])");
+  check_node(dtype, op, {{2, 8, 7, 6}, {12, 4, 3, 2}, {12}},
+             R"("stride":[1,2],"padding":[2,0],"groups":2)");
+  check_node(dtype, op, {{1, 24, 9, 9}, {24, 1, 3, 3}, {24}}, R"("padding":[1,1],"groups":24)");
+  check_node(dtype, op, {{1, 8, 12, 11}, {8, 8, 3, 3}, {8}}, R"("padding":[2,3],"dilation":[2,3])");
+  check_node(dtype, op, {{1, 16, 5, 5}, {32, 16, 1, 1}, {32}}, R"("stride":1)");
+  check_node(dtype, op, {{1, 8, 6, 6}, {8, 8, 3, 3}}, "", false);
+  // Padding as large as a kernel that Winograd's filters suit.
+  check_node(dtype, op, {{1, 64, 14, 14}, {64, 64, 1, 3}, {64}}, R"("padding":[1,1])");
+  check_node(dtype, op, {{1, 64, 14, 14}, {64, 64, 3, 3}, {64}}, R"("padding":[4,3])");
+  // 'same' with kernels of 4 and 3, dilated by 1 and 2.
+  check_node(dtype, "aten.conv2d.padding", {{1, 3, 8, 9}, {4, 3, 4, 3}, {4}},
+             R"("padding":"same","dilation":[1,2])");
+  check_node(dtype, "aten.conv2d.padding", {{1, 3, 8, 9}, {4, 3, 4, 3}}, R"("padding":"valid")");
+  check_node(dtype, "aten.conv1d.default", {{2, 6, 11}, {8, 3, 3}},
+             R"("stride":[2],"padding":[1],"groups":2)");
 }
 
 TEST_CASE("onednn batch_norm", "[onednn]") {
   const npu_dtype dtype = each_dtype();
-  const bool affine = GENERATE(true, false);
   const Shape shape = GENERATE(Shape{2, 5, 4, 3}, Shape{4, 6}, Shape{2, 7, 5}, Shape{1, 16, 3, 3});
-  Model model(dtype);
-  const Shape channels{shape[1]};
-  const Array x = model.input("x", random_array(shape, 1));
-  const Array weight = affine ? model.weight("weight", random_array(channels, 2)) : Array();
-  const Array bias = affine ? model.weight("bias", random_array(channels, 3)) : Array();
-  const Array mean = model.weight("mean", random_array(channels, 4));
-  const Array variance = model.weight("var", positive_array(channels, 5));
-  const std::vector<std::string> operands =
-      affine ? std::vector<std::string>{"x", "weight", "bias", "mean", "var"}
-             : std::vector<std::string>{"x", "mean", "var"};
-  model.node("y", "aten.batch_norm.default", operands,
-             R"("training":false,"momentum":0.1,"eps":1e-3,"cudnn_enabled":true)",
-             normalize_channels(x, affine ? &weight : nullptr, affine ? &bias : nullptr, mean,
-                                variance, 1e-3));
-  model.output("y");
-  check_model(model);
+  const Shape c{shape[1]};
+  const std::string attrs = R"("training":false,"momentum":0.1,"eps":1e-3,"cudnn_enabled":true)";
+  check_node(dtype, "aten.batch_norm.default", {shape, c, c, c, c}, attrs);
+  check_node(dtype, "aten.batch_norm.default", {shape, c, c},
+             attrs + R"(,"_none_args":["weight","bias"])");
 }
 
 TEST_CASE("onednn functions of one operand", "[onednn]") {
   const npu_dtype dtype = each_dtype();
-  const auto relu = [](double x) { return std::max(x, 0.0); };
-  check_unary(dtype, "aten.relu.default", "", relu);
-  check_unary(dtype, "aten.relu_.default", "", relu, {});
-  check_unary(dtype, "aten.relu.default", "", relu, {1});
-  check_unary(dtype, "aten.hardtanh_.default", R"("min_val":0.0,"max_val":6.0)",
-              [](double x) { return clip(x, 0, 6); });
-  check_unary(dtype, "aten.hardtanh.default", "", [](double x) { return clip(x, -1, 1); });
-  check_unary(dtype, "aten.relu6.default", "", [](double x) { return clip(x, 0, 6); });
-  check_unary(dtype, "aten.silu_.default", "", [](double x) { return x * sigmoid(x); });
-  check_unary(dtype, "aten.sigmoid.default", "", sigmoid);
-  check_unary(dtype, "aten.tanh.default", "", [](double x) { return std::tanh(x); });
-  check_unary(dtype, "aten.hardswish_.default", "",
-              [](double x) { return x * clip(x + 3, 0, 6) / 6; });
-  check_unary(dtype, "aten.hardsigmoid.default", "",
-              [](double x) { return clip(x + 3, 0, 6) / 6; });
-  check_unary(dtype, "aten.leaky_relu_.default", R"("negative_slope":0.2)",
-              [](double x) { return x > 0 ? x : 0.2 * x; });
-  check_unary(dtype, "aten.elu.default", R"("alpha":1.5)",
-              [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); });
-  check_unary(dtype, "aten.gelu.default", "",
-              [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); });
-  check_unary(dtype, "aten.gelu.default", R"("approximate":"tanh")", [](double x) {
-    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-  });
-  check_unary(dtype, "aten.clamp.default", R"("min":-0.5)",
-              [](double x) { return std::max(x, -0.5); });
-  check_unary(dtype, "aten.exp.default", "", [](double x) { return std::exp(x); });
-  check_unary(dtype, "aten.abs.default", "", [](double x) { return std::fabs(x); });
-  check_unary(dtype, "aten.neg.default", "", [](double x) { return -x; });
-  check_unary(dtype, "aten.mish.default", "",
-              [](double x) { return x * std::tanh(std::log1p(std::exp(x))); });
+  const Shape shape{2, 3, 5, 7};
+  for (const Shape& each : {shape, Shape{}, Shape{1}})
+    check_node(dtype, "aten.relu_.default", {each});
+  const std::pair<std::string, std::string> attrs_of[] = {
+      {"hardtanh_", R"("min_val":0.0,"max_val":6.0)"},
+      {"leaky_relu_", R"("negative_slope":0.2)"},
+      {"elu", R"("alpha":1.5)"},
+      {"gelu", R"("approximate":"tanh")"},
+      {"clamp", R"("min":-0.5)"}};
+  for (const auto& [name, attrs] : attrs_of)
+    check_node(dtype, "aten." + name + ".default", {shape}, attrs);
+  for (const std::string name : {"relu", "hardtanh", "relu6", "silu_", "sigmoid", "tanh",
+                                 "hardswish_", "hardsigmoid", "gelu", "exp", "abs", "neg", "mish"})
+    check_node(dtype, "aten." + name + ".default", {shape});
 }
 
 TEST_CASE("onednn arithmetic on two operands broadcasts", "[onednn]") {
@@ -201,28 +140,23 @@ TEST_CASE("onednn arithmetic on two operands broadcasts", "[onednn]") {
       {{7}, {1}},
   }));
   const auto& [a, b] = shapes;
-  check_binary(dtype, "aten.add.Tensor", a, b, "", [](double x, double y) { return x + y; });
-  check_binary(dtype, "aten.add.Tensor", a, b, R"("alpha":-2.5)",
-               [](double x, double y) { return x - 2.5 * y; });
-  check_binary(dtype, "aten.sub.Tensor", a, b, R"("alpha":2)",
-               [](double x, double y) { return x - 2 * y; });
-  check_binary(dtype, "aten.mul.Tensor", a, b, "", [](double x, double y) { return x * y; });
-  check_binary(dtype, "aten.div.Tensor", a, b, "", [](double x, double y) { return x / y; });
-  check_binary(dtype, "aten.maximum.default", a, b, "",
-               [](double x, double y) { return std::max(x, y); });
-  check_binary(dtype, "aten.minimum.default", a, b, "",
-               [](double x, double y) { return std::min(x, y); });
+  check_node(dtype, "aten.add.Tensor", {a, b}, R"("alpha":-2.5)", false);
+  check_node(dtype, "aten.sub.Tensor", {a, b}, R"("alpha":2)", false);
+  for (const std::string op :
+       {"add.Tensor", "mul.Tensor", "div.Tensor", "maximum.default", "minimum.default"})
+    check_node(dtype, "aten." + op, {a, b}, "", false);
 }
 
 TEST_CASE("onednn arithmetic with a number", "[onednn]") {
   const npu_dtype dtype = each_dtype();
-  check_unary(dtype, "aten.add.Tensor", R"("other":1.5)", [](double x) { return x + 1.5; });
-  check_unary(dtype, "aten.add_.Tensor", R"("other":3,"alpha":2)", [](double x) { return x + 6; });
-  check_unary(dtype, "aten.sub.Tensor", R"("other":1.5)", [](double x) { return x - 1.5; });
-  check_unary(dtype, "aten.mul.Tensor", R"("other":-0.3)", [](double x) { return x * -0.3; });
-  check_unary(dtype, "aten.mul_.Scalar", R"("other":2)", [](double x) { return x * 2; });
-  check_unary(dtype, "aten.div.Tensor", R"("other":3.0)", [](double x) { return x / 3; });
-  check_unary(dtype, "aten.rsub.Scalar", R"("other":1.0)", [](double x) { return 1 - x; });
+  const Shape shape{2, 3, 5, 7};
+  check_node(dtype, "aten.add.Tensor", {shape}, R"("other":1.5)");
+  check_node(dtype, "aten.add_.Tensor", {shape}, R"("other":3,"alpha":2)");
+  check_node(dtype, "aten.sub.Tensor", {shape}, R"("other":1.5)");
+  check_node(dtype, "aten.mul.Tensor", {shape}, R"("other":-0.3)");
+  check_node(dtype, "aten.mul_.Scalar", {shape}, R"("other":2)");
+  check_node(dtype, "aten.div.Tensor", {shape}, R"("other":3.0)");
+  check_node(dtype, "aten.rsub.Scalar", {shape}, R"("other":1.0)");
 }
 
 TEST_CASE("onednn maximum keeps NaN", "[onednn]") {
@@ -233,254 +167,119 @@ TEST_CASE("onednn maximum keeps NaN", "[onednn]") {
   b.values[2] = NAN;
   model.input("a", a);
   model.input("b", b);
-  Array y = zip_values(a, b, [](double p, double q) { return p > q ? p : q; });
-  y.values[1] = NAN;
-  y.values[2] = NAN;
-  model.node("y", "aten.maximum.default", {"a", "b"}, "", y);
+  model.node("y", "aten.maximum.default", {"a", "b"});
   model.output("y");
   check_model(model);
 }
 
-TEST_CASE("onednn max_pool2d", "[onednn]") {
+TEST_CASE("onednn poolings", "[onednn]") {
   const npu_dtype dtype = each_dtype();
-  const std::string op = "aten.max_pool2d.default";
-  check_pool(dtype, op, {2, 3, 8, 8}, {2, 3, 4, 4}, {}, R"("kernel_size":[2,2])");
-  check_pool(dtype, op, {1, 16, 9, 11}, {1, 16, 5, 6}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, true, 0},
+  const std::string most = "aten.max_pool2d.default", mean = "aten.avg_pool2d.default";
+  check_node(dtype, most, {{2, 3, 8, 8}}, R"("kernel_size":[2,2])");
+  check_node(dtype, most, {{5, 6, 6}}, R"("kernel_size":2)");
+  check_node(dtype, most, {{1, 16, 9, 11}},
              R"("kernel_size":[3,3],"stride":[2,2],"padding":[1,1])");
-  // 7 with windows of 2, stride 2: floor 3, ceil 4.
-  check_pool(dtype, op, {1, 3, 7, 7}, {1, 3, 4, 4}, {}, R"("kernel_size":2,"ceil_mode":true)");
-  // 6 with padding 1, windows of 2, stride 3: ceil(6 / 3) + 1 = 3 windows at -1, 2, 5.
-  check_pool(dtype, op, {1, 3, 6, 6}, {1, 3, 3, 3}, {{2, 2}, {3, 3}, {1, 1}, {1, 1}, true, 0},
-             R"("kernel_size":2,"stride":3,"padding":1,"ceil_mode":true)");
-  // 5 with padding 1, windows of 2, stride 3: a third window at 5 would start behind the input.
-  check_pool(dtype, op, {1, 3, 4, 4}, {1, 3, 2, 2}, {{2, 2}, {3, 3}, {1, 1}, {1, 1}, true, 0},
-             R"("kernel_size":2,"stride":3,"padding":1,"ceil_mode":true)");
-  check_pool(dtype, op, {1, 3, 9, 9}, {1, 3, 5, 5}, {{3, 3}, {1, 1}, {0, 0}, {2, 2}, true, 0},
-             R"("kernel_size":3,"stride":1,"dilation":2)");
-}
-
-TEST_CASE("onednn avg_pool2d", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  const std::string op = "aten.avg_pool2d.default";
-  check_pool(dtype, op, {2, 3, 8, 8}, {2, 3, 4, 4}, {}, R"("kernel_size":[2,2])");
-  for (const bool counts : {true, false}) {
-    const std::string flag = counts ? "" : R"(,"count_include_pad":false)";
-    check_pool(dtype, op, {1, 16, 9, 9}, {1, 16, 9, 9}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, counts, 0},
-               R"("kernel_size":3,"stride":1,"padding":1)" + flag);
-    // 7 with padding 1, windows of 3, stride 3: ceil gives 3 windows at -1, 2, 5; the last ends at
-    // 8, the end of the padding.
-    check_pool(dtype, op, {1, 3, 7, 7}, {1, 3, 3, 3}, {{3, 3}, {3, 3}, {1, 1}, {1, 1}, counts, 0},
+  check_node(dtype, most, {{1, 3, 9, 9}}, R"("kernel_size":3,"stride":1,"dilation":2)");
+  for (const std::string& op : {most, mean}) {
+    // 7 with windows of 2, stride 2: floor 3, ceil 4.
+    check_node(dtype, op, {{1, 3, 7, 7}}, R"("kernel_size":2,"ceil_mode":true)");
+    // 6 with padding 1, windows of 2, stride 3: ceil(6 / 3) + 1 = 3 windows at -1, 2, 5; of 4 a
+    // third window at 5 would start behind the input.
+    for (const Shape& shape : {Shape{1, 3, 6, 6}, Shape{1, 3, 4, 4}})
+      check_node(dtype, op, {shape}, R"("kernel_size":2,"stride":3,"padding":1,"ceil_mode":true)");
+  }
+  check_node(dtype, mean, {{2, 3, 8, 8}}, R"("kernel_size":[2,2])");
+  check_node(dtype, mean, {{1, 3, 8, 8}}, R"("kernel_size":2,"divisor_override":3)");
+  for (const std::string flag : {"", R"(,"count_include_pad":false)"}) {
+    check_node(dtype, mean, {{1, 16, 9, 9}}, R"("kernel_size":3,"stride":1,"padding":1)" + flag);
+    // 7 with padding 1, windows of 3, stride 3: the last of 3 windows ends at 8, the end of the
+    // padding; 8 with stride 2: the last of 5 ends behind it.
+    check_node(dtype, mean, {{1, 3, 7, 7}},
                R"("kernel_size":3,"stride":3,"padding":1,"ceil_mode":true)" + flag);
-    // 8 with padding 1, windows of 3, stride 2: windows at -1, 1, 3, 5, 7; the last ends behind the
-    // padding.
-    check_pool(dtype, op, {1, 3, 8, 8}, {1, 3, 5, 5}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, counts, 0},
+    check_node(dtype, mean, {{1, 3, 8, 8}},
                R"("kernel_size":3,"stride":2,"padding":1,"ceil_mode":true)" + flag);
   }
-  check_pool(dtype, op, {1, 3, 7, 7}, {1, 3, 4, 4}, {}, R"("kernel_size":2,"ceil_mode":true)");
-  check_pool(dtype, op, {1, 3, 8, 8}, {1, 3, 4, 4}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, true, 3},
-             R"("kernel_size":2,"divisor_override":3)");
-}
-
-TEST_CASE("onednn adaptive_avg_pool2d", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  const auto [height, width] =
-      GENERATE(table<std::int64_t, std::int64_t>({{1, 1}, {5, 3}, {7, 4}, {3, 12}}));
-  Model model(dtype);
-  const Array x = model.input("x", random_array({2, 5, 10, 6}, 1));
-  model.node("y", "aten.adaptive_avg_pool2d.default", {"x"},
-             R"("output_size":)" + list_text({height, width}), pool_adaptively(x, height, width));
-  model.output("y");
-  check_model(model);
-}
-
-TEST_CASE("onednn pooling without a batch dimension", "[onednn]") {
-  Model model(each_dtype());
-  const Array x = model.input("x", random_array({5, 6, 6}, 1));
-  const Array batched = reshape(x, {1, 5, 6, 6});
-  model.node("y", "aten.adaptive_avg_pool2d.default", {"x"}, R"("output_size":[4,3])",
-             reshape(pool_adaptively(batched, 4, 3), {5, 4, 3}));
-  model.node("z", "aten.max_pool2d.default", {"x"}, R"("kernel_size":2)",
-             reshape(pool(batched, {1, 5, 3, 3}, {}, true), {5, 3, 3}));
-  model.output("y");
-  model.output("z");
-  check_model(model);
-}
-
-TEST_CASE("onednn mean", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  const bool keep = GENERATE(false, true);
-  const auto [list, dimensions] =
-      GENERATE(table<std::string, std::set<std::size_t>>({{"[-1,-2]", {2, 3}},
-                                                          {"[1]", {1}},
-                                                          {"[-1]", {3}},
-                                                          {"[0,2]", {0, 2}},
-                                                          {"[0,1,2,3]", {0, 1, 2, 3}},
-                                                          {"[]", {0, 1, 2, 3}}}));
-  Model model(dtype);
-  const Array x = model.input("x", random_array({2, 9, 5, 6}, 1));
-  model.node("y", "aten.mean.dim", {"x"}, R"("dim":)" + list + (keep ? R"(,"keepdim":true)" : ""),
-             mean_over(x, dimensions, keep));
-  model.output("y");
-  check_model(model);
-}
-
-TEST_CASE("onednn linear", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  const Shape shape = GENERATE(Shape{3, 10}, Shape{10}, Shape{2, 3, 10}, Shape{1, 10});
-  const bool with_bias = GENERATE(false, true);
-  Model model(dtype);
-  const Array x = model.input("x", random_array(shape, 1));
-  const Array w = model.weight("w", random_array({7, 10}, 2));
-  Array y = multiply(reshape(x, {count_of(shape) / 10, 10}), swap_last(w));
-  std::vector<std::string> operands{"x", "w"};
-  if (with_bias) {
-    y = zip_values(y, model.weight("b", random_array({7}, 3)), std::plus<>());
-    operands.emplace_back("b");
+  for (const std::string size : {"[1,1]", "[5,3]", "[7,4]", "[3,12]"}) {
+    for (const Shape& shape : {Shape{2, 5, 10, 6}, Shape{5, 10, 6}})
+      check_node(dtype, "aten.adaptive_avg_pool2d.default", {shape}, R"("output_size":)" + size);
   }
-  Shape result = shape;
-  result.back() = 7;
-  model.node("y", "aten.linear.default", operands, "", reshape(y, result));
-  model.output("y");
-  check_model(model);
 }
 
-TEST_CASE("onednn addmm", "[onednn]") {
+TEST_CASE("onednn rows: mean, softmax and layer_norm", "[onednn]") {
   const npu_dtype dtype = each_dtype();
-  const Shape bias = GENERATE(Shape{7}, Shape{1, 7}, Shape{4, 7}, Shape{4, 1}, Shape{});
-  const auto [attrs, beta, alpha] = GENERATE(table<std::string, double, double>(
-      {{"", 1.0, 1.0}, {R"("alpha":0.5,"beta":-2)", -2.0, 0.5}, {R"("beta":0)", 0.0, 1.0}}));
-  Model model(dtype);
-  const Array self = model.input("self", random_array(bias, 1));
-  const Array a = model.input("a", random_array({4, 5}, 2));
-  const Array b = model.weight("b", random_array({5, 7}, 3));
-  const double b_factor = beta;
-  const double a_factor = alpha;
-  model.node("y", "aten.addmm.default", {"self", "a", "b"}, attrs,
-             zip_values(multiply(a, b), self,
-                        [=](double p, double s) { return a_factor * p + b_factor * s; }));
-  model.output("y");
-  check_model(model);
+  for (const std::string dims : {"[-1,-2]", "[1]", "[-1]", "[0,2]", "[0,1,2,3]", "[]"}) {
+    for (const std::string keep : {"false", "true"})
+      check_node(dtype, "aten.mean.dim", {{2, 9, 5, 6}},
+                 R"("dim":)" + dims + R"(,"keepdim":)" + keep);
+  }
+  for (const std::string dim : {"0", "1", "2", "-1"}) {
+    check_node(dtype, "aten.softmax.int", {{3, 5, 7}}, R"("dim":)" + dim);
+    check_node(dtype, "aten.log_softmax.int", {{3, 5, 7}}, R"("dim":)" + dim);
+  }
+  check_node(NPU_BFLOAT16, "aten.softmax.int", {{3, 7}}, R"("dim":-1,"dtype":"torch.float32")");
+  for (const Shape& width : {Shape{6}, Shape{5, 6}}) {
+    const std::string attrs = R"("normalized_shape":)" + list_text(width) + R"(,"eps":1e-4)";
+    check_node(dtype, "aten.layer_norm.default", {{2, 4, 5, 6}}, attrs);
+    check_node(dtype, "aten.layer_norm.default", {{2, 4, 5, 6}, width, width}, attrs);
+  }
 }
 
-TEST_CASE("onednn matrix products of any rank", "[onednn]") {
+TEST_CASE("onednn products", "[onednn]") {
   const npu_dtype dtype = each_dtype();
+  for (const Shape& shape : {Shape{3, 10}, Shape{10}, Shape{2, 3, 10}, Shape{1, 10}}) {
+    check_node(dtype, "aten.linear.default", {shape, {7, 10}});
+    check_node(dtype, "aten.linear.default", {shape, {7, 10}, {7}});
+  }
+  for (const Shape& bias : {Shape{7}, Shape{1, 7}, Shape{4, 7}, Shape{4, 1}, Shape{}}) {
+    for (const std::string attrs : {"", R"("alpha":0.5,"beta":-2)", R"("beta":0)"})
+      check_node(dtype, "aten.addmm.default", {bias, {4, 5}, {5, 7}}, attrs, false);
+  }
   const bool weight = GENERATE(false, true);
-  check_matmul(dtype, "aten.mm.default", {4, 5}, {5, 6}, {4, 6}, weight);
-  check_matmul(dtype, "aten.bmm.default", {3, 4, 5}, {3, 5, 6}, {3, 4, 6}, weight);
-  check_matmul(dtype, "aten.matmul.default", {5}, {5}, {}, weight);
-  check_matmul(dtype, "aten.matmul.default", {4, 5}, {5}, {4}, weight);
-  check_matmul(dtype, "aten.matmul.default", {5}, {5, 6}, {6}, weight);
-  check_matmul(dtype, "aten.matmul.default", {2, 3, 4, 5}, {5, 6}, {2, 3, 4, 6}, weight);
-  check_matmul(dtype, "aten.matmul.default", {4, 5}, {2, 3, 5, 6}, {2, 3, 4, 6}, weight);
-  check_matmul(dtype, "aten.matmul.default", {2, 1, 4, 5}, {3, 5, 6}, {2, 3, 4, 6}, weight);
-  check_matmul(dtype, "aten.matmul.default", {2, 3, 4, 5}, {2, 3, 5, 6}, {2, 3, 4, 6}, weight);
-  check_matmul(dtype, "aten.matmul.default", {2, 3, 4, 5}, {1, 1, 5, 6}, {2, 3, 4, 6}, weight);
-  check_matmul(dtype, "aten.matmul.default", {4, 4, 5}, {1, 4, 5, 6}, {1, 4, 4, 6}, weight);
-  check_matmul(dtype, "aten.matmul.default", {5}, {3, 5, 6}, {3, 6}, weight);
-  check_matmul(dtype, "aten.matmul.default", {3, 4, 5}, {5}, {3, 4}, weight);
+  check_node(dtype, "aten.mm.default", {{4, 5}, {5, 6}}, "", weight);
+  check_node(dtype, "aten.bmm.default", {{3, 4, 5}, {3, 5, 6}}, "", weight);
+  const std::pair<Shape, Shape> pairs[] = {{{5}, {5}},
+                                           {{4, 5}, {5}},
+                                           {{5}, {5, 6}},
+                                           {{2, 3, 4, 5}, {5, 6}},
+                                           {{4, 5}, {2, 3, 5, 6}},
+                                           {{2, 1, 4, 5}, {3, 5, 6}},
+                                           {{2, 3, 4, 5}, {2, 3, 5, 6}},
+                                           {{2, 3, 4, 5}, {1, 1, 5, 6}},
+                                           {{4, 4, 5}, {1, 4, 5, 6}},
+                                           {{5}, {3, 5, 6}},
+                                           {{3, 4, 5}, {5}}};
+  for (const auto& [a, b] : pairs) check_node(dtype, "aten.matmul.default", {a, b}, "", weight);
 }
 
 TEST_CASE("onednn matrix products of transposed and sliced views", "[onednn]") {
   Model model(each_dtype());
-  const Array q = model.input("q", random_array({2, 5, 3, 4}, 1));
-  const Array k = model.input("k", random_array({2, 6, 3, 4}, 2));
-  const Array qt = model.node("qt", "aten.transpose.int", {"q"}, R"("dim0":1,"dim1":2)",
-                              permute(q, {0, 2, 1, 3}));
-  const Array kt = model.node("kt", "aten.permute.default", {"k"}, R"("dims":[0,2,3,1])",
-                              permute(k, {0, 2, 3, 1}));
-  model.node("s", "aten.matmul.default", {"qt", "kt"}, "", multiply(qt, kt));
-  const Array part = model.node("part", "aten.slice.Tensor", {"kt"},
-                                R"("dim":3,"start":1,"end":6,"step":2)", slice(kt, 3, 1, 3, 2));
-  model.node("t", "aten.matmul.default", {"qt", "part"}, "", multiply(qt, part));
+  model.input("q", random_array({2, 5, 3, 4}, 1));
+  model.input("k", random_array({2, 6, 3, 4}, 2));
+  model.node("qt", "aten.transpose.int", {"q"}, R"("dim0":1,"dim1":2)");
+  model.node("kt", "aten.permute.default", {"k"}, R"("dims":[0,2,3,1])");
+  model.node("s", "aten.matmul.default", {"qt", "kt"});
+  model.node("part", "aten.slice.Tensor", {"kt"}, R"("dim":3,"start":1,"end":6,"step":2)");
+  model.node("t", "aten.matmul.default", {"qt", "part"});
   for (const char* name : {"s", "t", "kt"}) model.output(name);
-  check_model(model);
-}
-
-TEST_CASE("onednn softmax and log_softmax", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  const int dimension = GENERATE(0, 1, 2, -1);
-  const auto axis = static_cast<std::size_t>(dimension < 0 ? 3 + dimension : dimension);
-  Model model(dtype);
-  const Array x = model.input("x", random_array({3, 5, 7}, 1));
-  const std::string attrs = R"("dim":)" + std::to_string(dimension);
-  model.node("y", "aten.softmax.int", {"x"}, attrs, softmax(x, axis, false));
-  model.node("z", "aten.log_softmax.int", {"x"}, attrs, softmax(x, axis, true));
-  model.output("y");
-  model.output("z");
-  check_model(model);
-}
-
-TEST_CASE("onednn softmax converts by its dtype argument", "[onednn]") {
-  Model model(NPU_BFLOAT16);
-  const Array x = model.input("x", random_array({3, 7}, 1));
-  model.node("y", "aten.softmax.int", {"x"}, R"("dim":-1,"dtype":"torch.float32")",
-             softmax(x, 1, false), NPU_FLOAT32);
-  model.output("y");
-  check_model(model);
-}
-
-TEST_CASE("onednn layer_norm", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  const auto [list, width] = GENERATE(table<std::string, std::size_t>({{"[6]", 6}, {"[5,6]", 30}}));
-  const bool affine = GENERATE(true, false);
-  Model model(dtype);
-  const Array x = model.input("x", random_array({2, 4, 5, 6}, 1));
-  std::vector<std::string> operands{"x"};
-  Array weight;
-  Array bias;
-  if (affine) {
-    const Shape shape = width == 6 ? Shape{6} : Shape{5, 6};
-    weight = model.weight("w", random_array(shape, 2));
-    bias = model.weight("b", random_array(shape, 3));
-    operands.insert(operands.end(), {"w", "b"});
-  }
-  model.node("y", "aten.layer_norm.default", operands,
-             R"("normalized_shape":)" + list + R"(,"eps":1e-4)",
-             normalize_rows(x, width, affine ? &weight : nullptr, affine ? &bias : nullptr, 1e-4));
-  model.output("y");
   check_model(model);
 }
 
 TEST_CASE("onednn scaled_dot_product_attention", "[onednn]") {
   const npu_dtype dtype = each_dtype();
-  const std::string variant = GENERATE(as<std::string>(), "plain", "mask", "causal", "scale");
-  Model model(dtype);
-  const Array q = model.input("q", random_array({2, 3, 5, 8}, 1));
-  const Array k = model.input("k", random_array({2, 3, 6, 8}, 2));
-  const Array v = model.input("v", random_array({2, 3, 6, 4}, 3));
-  std::vector<std::string> operands{"q", "k", "v"};
-  const double scale = variant == "scale" ? 0.7 : 1 / std::sqrt(8.0);
-  Array scores = map_values(multiply(q, swap_last(k)), [=](double s) { return scale * s; });
-  std::string attrs;
-  if (variant == "scale") attrs = R"("scale":0.7)";
-  if (variant == "mask") {
-    scores = zip_values(scores, model.input("m", random_array({2, 1, 5, 6}, 4)), std::plus<>());
-    operands.emplace_back("m");
-  }
-  if (variant == "causal") {
-    attrs = R"("is_causal":true)";
-    for_each(scores.shape, [&](const Index& i) {
-      if (i[3] > i[2]) scores.at(i) = -INFINITY;
-    });
-  }
-  model.node("y", "aten.scaled_dot_product_attention.default", operands, attrs,
-             multiply(softmax(scores, 3, false), v));
-  model.output("y");
-  check_model(model);
+  const std::string op = "aten.scaled_dot_product_attention.default";
+  const Shape q{2, 3, 5, 8}, k{2, 3, 6, 8}, v{2, 3, 6, 4};
+  for (const std::string attrs : {"", R"("is_causal":true)", R"("scale":0.7)"})
+    check_node(dtype, op, {q, k, v}, attrs, false);
+  check_node(dtype, op, {q, k, v, {2, 1, 5, 6}}, "", false);
 }
 
 TEST_CASE("onednn embedding", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  Model model(dtype);
+  Model model(each_dtype());
   Array indices({2, 3});
   indices.values = {0, 4, 2, 4, 1, 3};
-  const Array table = model.weight("table", random_array({5, 7}, 1));
+  model.weight("table", random_array({5, 7}, 1));
   model.input("i", indices, NPU_INT64);
-  Array y({2, 3, 7});
-  for_each(y.shape, [&](const Index& o) {
-    y.at(o) = table.at({static_cast<std::int64_t>(indices.at({o[0], o[1]})), o[2]});
-  });
-  model.node("y", "aten.embedding.default", {"table", "i"}, "", y);
+  model.node("y", "aten.embedding.default", {"table", "i"});
   model.output("y");
   check_model(model);
 }
@@ -503,7 +302,7 @@ TEST_CASE("onednn fails on an index outside its dimension, and names the node", 
   Model model(NPU_FLOAT32);
   model.input("x", random_array({5, 7}, 1));
   model.input("i", indices, NPU_INT64);
-  model.node("y", one.op, {"x", "i"}, one.attrs, Array(one.result));
+  model.node_stating(one.result, "y", one.op, {"x", "i"}, one.attrs);
   model.output("y");
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
@@ -522,7 +321,7 @@ TEST_CASE("onednn embedding fails on an index outside the table", "[onednn]") {
   indices.values = {static_cast<double>(GENERATE(5, -1))};
   model.weight("table", random_array({5, 7}, 1));
   model.input("i", indices, NPU_INT64);
-  model.node("y", "aten.embedding.default", {"table", "i"}, "", Array({1, 7}));
+  model.node_stating({1, 7}, "y", "aten.embedding.default", {"table", "i"});
   model.output("y");
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
@@ -537,38 +336,31 @@ TEST_CASE("onednn embedding fails on an index outside the table", "[onednn]") {
 }
 
 TEST_CASE("onednn cat", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
-  const std::size_t dimension = GENERATE(std::size_t{0}, std::size_t{1}, std::size_t{2});
-  Model model(dtype);
+  const int dim = GENERATE(0, 1, 2);
+  Model model(each_dtype());
   Shape other{2, 3, 4};
-  other[dimension] = 5;
-  const Array a = model.input("a", random_array({2, 3, 4}, 1));
-  const Array b = model.input("b", random_array(other, 2));
-  const Array t = model.node("t", "aten.transpose.int", {"b"}, R"("dim0":0,"dim1":0)", b);
+  other[std::size_t(dim)] = 5;
+  model.input("a", random_array({2, 3, 4}, 1));
+  model.input("b", random_array(other, 2));
+  model.node("t", "aten.transpose.int", {"b"}, R"("dim0":0,"dim1":0)");
   model.node("y", "aten.cat.default", {"a", "t", "a"},
-             R"("_tensor_list_sizes":[3],"dim":)" + std::to_string(dimension),
-             concatenate({a, b, a}, dimension));
+             R"("_tensor_list_sizes":[3],"dim":)" + std::to_string(dim));
   model.output("y");
   check_model(model);
 }
 
 TEST_CASE("onednn cat of convolutions on channels", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
   // 8 and 16 fill blocks; 5 does not; 32 alone fills those of AVX-512.
   const auto [first, second] =
       GENERATE(table<std::int64_t, std::int64_t>({{8, 16}, {5, 8}, {8, 5}, {32, 16}}));
-  Model model(dtype);
-  const Array x = model.input("x", random_array({1, 16, 6, 6}, 1));
-  const Array u = model.weight("u", random_array({first, 16, 3, 3}, 2));
-  const Array v = model.weight("v", random_array({second, 16, 3, 3}, 3));
-  const Array a =
-      model.node("a", "aten.conv2d.default", {"x", "u"}, "", convolve(x, u, nullptr, {}));
-  const Array b =
-      model.node("b", "aten.conv2d.default", {"x", "v"}, "", convolve(x, v, nullptr, {}));
-  const Array c = model.node("c", "aten.cat.default", {"a", "b"},
-                             R"("_tensor_list_sizes":[2],"dim":1)", concatenate({a, b}, 1));
-  model.node("y", "aten.relu_.default", {"c"}, "",
-             map_values(c, [](double r) { return std::max(r, 0.0); }));
+  Model model(each_dtype());
+  model.input("x", random_array({1, 16, 6, 6}, 1));
+  model.weight("u", random_array({first, 16, 3, 3}, 2));
+  model.weight("v", random_array({second, 16, 3, 3}, 3));
+  model.node("a", "aten.conv2d.default", {"x", "u"});
+  model.node("b", "aten.conv2d.default", {"x", "v"});
+  model.node("c", "aten.cat.default", {"a", "b"}, R"("_tensor_list_sizes":[2],"dim":1)");
+  model.node("y", "aten.relu_.default", {"c"});
   model.output("y");
   check_model(model);
 }
@@ -578,75 +370,60 @@ TEST_CASE("onednn moves elements without changing them", "[onednn]") {
   Model model(dtype);
   Array values({2, 3, 4});
   std::iota(values.values.begin(), values.values.end(), 1.0);
-  const Array x = model.input("x", values);
+  model.input("x", values);
   const auto add = [&](const std::string& name, const std::string& op, const std::string& from,
-                       const std::string& attrs, const Array& expected) {
-    model.node(name, op, {from}, attrs, expected);
+                       const std::string& attrs) {
+    model.node(name, "aten." + op, {from}, attrs);
     model.output(name);
-    return expected;
   };
-  add("view", "aten.view.default", "x", R"("size":[6,-1])", reshape(x, {6, 4}));
-  add("reshape", "aten.reshape.default", "x", R"("shape":[2,12])", reshape(x, {2, 12}));
-  add("flatten", "aten.flatten.using_ints", "x", R"("start_dim":1)", reshape(x, {2, 12}));
-  const Array p =
-      add("permute", "aten.permute.default", "x", R"("dims":[2,0,-2])", permute(x, {2, 0, 1}));
-  add("pview", "aten.reshape.default", "permute", R"("shape":[-1])", reshape(p, {24}));
-  const Array t =
-      add("transpose", "aten.transpose.int", "x", R"("dim0":-1,"dim1":0)", permute(x, {2, 1, 0}));
-  add("tcontiguous", "aten.contiguous.default", "transpose", "", t);
-  add("unsqueeze", "aten.unsqueeze.default", "x", R"("dim":-2)", reshape(x, {2, 3, 1, 4}));
-  add("squeeze", "aten.squeeze.dim", "unsqueeze", R"("dim":2)", x);
-  add("squeeze0", "aten.squeeze.dim", "x", R"("dim":1)", x);
-  const Array s =
-      add("slice", "aten.slice.Tensor", "x",
-          R"("dim":2,"start":-3,"end":9223372036854775807,"step":2)", slice(x, 2, 1, 2, 2));
-  add("sview", "aten.view.default", "slice", R"("size":[12])", reshape(s, {12}));
-  add("select", "aten.select.int", "x", R"("dim":1,"index":-1)",
-      reshape(slice(x, 1, 2, 1, 1), {2, 4}));
-  add("expand", "aten.expand.default", "select", R"("size":[3,2,-1])",
-      concatenate(std::vector<Array>(3, reshape(slice(x, 1, 2, 1, 1), {1, 2, 4})), 0));
-  add("alias", "aten.alias.default", "x", "", x);
-  add("clone", "aten.clone.default", "x", "", x);
-  add("dropout", "aten.dropout.default", "x", R"("p":0.5,"train":false)", x);
-  add("to", "aten.to.dtype", "x", R"("dtype":"torch.)" + dtype_text(dtype) + "\"", x);
+  add("view", "view.default", "x", R"("size":[6,-1])");
+  add("reshape", "reshape.default", "x", R"("shape":[2,12])");
+  add("flatten", "flatten.using_ints", "x", R"("start_dim":1)");
+  add("permute", "permute.default", "x", R"("dims":[2,0,-2])");
+  add("pview", "reshape.default", "permute", R"("shape":[-1])");
+  add("transpose", "transpose.int", "x", R"("dim0":-1,"dim1":0)");
+  add("tcontiguous", "contiguous.default", "transpose", "");
+  add("unsqueeze", "unsqueeze.default", "x", R"("dim":-2)");
+  add("squeeze", "squeeze.dim", "unsqueeze", R"("dim":2)");
+  add("squeeze0", "squeeze.dim", "x", R"("dim":1)");
+  add("slice", "slice.Tensor", "x", R"("dim":2,"start":-3,"end":9223372036854775807,"step":2)");
+  add("sview", "view.default", "slice", R"("size":[12])");
+  add("select", "select.int", "x", R"("dim":1,"index":-1)");
+  add("expand", "expand.default", "select", R"("size":[3,2,-1])");
+  add("alias", "alias.default", "x", "");
+  add("clone", "clone.default", "x", "");
+  add("dropout", "dropout.default", "x", R"("p":0.5,"train":false)");
+  add("to", "to.dtype", "x", R"("dtype":"torch.)" + dtype_text(dtype) + "\"");
   check_model(model);
 }
 
 TEST_CASE("onednn splits and getitem", "[onednn]") {
   Model model(each_dtype());
-  const Array x = model.input("x", random_array({2, 7, 3}, 1));
+  model.input("x", random_array({2, 7, 3}, 1));
   const auto parts = [&](const std::string& name, const std::string& op, const std::string& attrs,
-                         const Index& sizes) {
-    std::vector<std::pair<std::string, Array>> results;
+                         int count) {
     std::vector<std::string> names;
-    std::int64_t begin = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      names.push_back(name + "_" + std::to_string(i));
-      results.emplace_back(names.back(), slice(x, 1, begin, sizes[i], 1));
-      begin += sizes[i];
-    }
-    model.node(name, op, {"x"}, attrs, results);
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
+    for (int i = 0; i < count; ++i) names.push_back(name + "_" + std::to_string(i));
+    model.node(name, op, {"x"}, attrs);
+    for (int i = 0; i < count; ++i) {
       const std::string item = name + "_item_" + std::to_string(i);
-      model.node(item, "<built-in function getitem>", names, R"("index":)" + std::to_string(i),
-                 results[i].second);
+      model.node(item, "<built-in function getitem>", names, R"("index":)" + std::to_string(i));
       model.output(item);
     }
   };
-  parts("split", "aten.split.Tensor", R"("split_size":3,"dim":1)", {3, 3, 1});
-  parts("sizes", "aten.split_with_sizes.default", R"("split_sizes":[2,5],"dim":-2)", {2, 5});
-  parts("chunk", "aten.chunk.default", R"("chunks":3,"dim":1)", {3, 3, 1});
-  parts("cuts", "aten.tensor_split.indices", R"("indices":[1,-2],"dim":1)", {1, 4, 2});
-  parts("sections", "aten.tensor_split.sections", R"("sections":3,"dim":1)", {3, 2, 2});
+  parts("split", "aten.split.Tensor", R"("split_size":3,"dim":1)", 3);
+  parts("sizes", "aten.split_with_sizes.default", R"("split_sizes":[2,5],"dim":-2)", 2);
+  parts("chunk", "aten.chunk.default", R"("chunks":3,"dim":1)", 3);
+  parts("cuts", "aten.tensor_split.indices", R"("indices":[1,-2],"dim":1)", 3);
+  parts("sections", "aten.tensor_split.sections", R"("sections":3,"dim":1)", 3);
   check_model(model);
 }
 
 TEST_CASE("onednn converts between float32 and bfloat16", "[onednn]") {
   Model model(NPU_FLOAT32);
-  const Array x = model.input("x", random_array({3, 5}, 1));
-  const Array narrow =
-      model.node("narrow", "aten.to.dtype", {"x"}, R"("dtype":"torch.bfloat16")", x, NPU_BFLOAT16);
-  model.node("wide", "aten.to.dtype", {"narrow"}, R"("dtype":"torch.float32")", narrow);
+  model.input("x", random_array({3, 5}, 1));
+  model.node("narrow", "aten.to.dtype", {"x"}, R"("dtype":"torch.bfloat16")");
+  model.node("wide", "aten.to.dtype", {"narrow"}, R"("dtype":"torch.float32")");
   for (const char* name : {"narrow", "wide", "x"}) model.output(name);
   check_model(model);
 }
@@ -654,99 +431,74 @@ TEST_CASE("onednn converts between float32 and bfloat16", "[onednn]") {
 // ---- Layouts, aliases and in-place ops across nodes ----
 
 TEST_CASE("onednn adds a residual behind a convolution", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
   const std::int64_t channels = GENERATE(16, 5);
-  Model model(dtype);
-  const Array x = model.input("x", random_array({2, channels, 6, 6}, 1));
-  const Array w = model.weight("w", random_array({channels, channels, 3, 3}, 2));
-  const Array s = model.weight("s", random_array({channels, 1, 1}, 3));
-  const ConvArguments arguments{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1};
-  const Array c = model.node("c", "aten.conv2d.default", {"x", "w"}, R"("padding":[1,1])",
-                             convolve(x, w, nullptr, arguments));
-  const Array a =
-      model.node("a", "aten.add_.Tensor", {"c", "x"}, "", zip_values(c, x, std::plus<>()));
-  const Array b =
-      model.node("b", "aten.add.Tensor", {"x", "c"}, "", zip_values(x, c, std::plus<>()));
-  const Array m =
-      model.node("m", "aten.mul.Tensor", {"a", "s"}, "", zip_values(a, s, std::multiplies<>()));
-  const Array d = model.node("d", "aten.conv2d.default", {"m", "w"}, R"("padding":[1,1])",
-                             convolve(m, w, nullptr, arguments));
-  const Array g = model.node("g", "aten.adaptive_avg_pool2d.default", {"d"},
-                             R"("output_size":[1,1])", pool_adaptively(d, 1, 1));
-  const Array e =
-      model.node("e", "aten.mul.Tensor", {"g", "d"}, "", zip_values(g, d, std::multiplies<>()));
-  model.node("q", "aten.div.Tensor", {"e"}, R"("other":3.0)",
-             map_values(e, [](double v) { return v / 3; }));
+  Model model(each_dtype());
+  model.input("x", random_array({2, channels, 6, 6}, 1));
+  model.weight("w", random_array({channels, channels, 3, 3}, 2));
+  model.weight("s", random_array({channels, 1, 1}, 3));
+  model.node("c", "aten.conv2d.default", {"x", "w"}, R"("padding":[1,1])");
+  model.node("a", "aten.add_.Tensor", {"c", "x"});
+  model.node("b", "aten.add.Tensor", {"x", "c"});
+  model.node("m", "aten.mul.Tensor", {"a", "s"});
+  model.node("d", "aten.conv2d.default", {"m", "w"}, R"("padding":[1,1])");
+  model.node("g", "aten.adaptive_avg_pool2d.default", {"d"}, R"("output_size":[1,1])");
+  model.node("e", "aten.mul.Tensor", {"g", "d"});
+  model.node("q", "aten.div.Tensor", {"e"}, R"("other":3.0)");
   for (const char* name : {"a", "b", "m", "q"}) model.output(name);
   check_model(model);
 }
 
 TEST_CASE("onednn keeps the operand of an in-place op for its other readers", "[onednn]") {
   Model model(each_dtype());
-  const auto relu = [](double v) { return std::max(v, 0.0); };
-  const Array x = model.input("x", random_array({2, 8, 4, 4}, 1));
-  const Array w = model.weight("w", random_array({8, 8, 1, 1}, 2));
-  const Array c =
-      model.node("c", "aten.conv2d.default", {"x", "w"}, "", convolve(x, w, nullptr, {}));
-  const Array v =
-      model.node("v", "aten.view.default", {"c"}, R"("size":[2,128])", reshape(c, {2, 128}));
-  const Array r = model.node("r", "aten.relu_.default", {"c"}, "", map_values(c, relu));
-  model.node("xr", "aten.relu_.default", {"x"}, "", map_values(x, relu));
-  const Array u = model.node("u", "aten.add_.Tensor", {"v"}, R"("other":1)",
-                             map_values(v, [](double p) { return p + 1; }));
-  model.node("s", "aten.add.Tensor", {"c", "r"}, "", zip_values(c, r, std::plus<>()));
-  model.node("t", "aten.mul.Tensor", {"v", "u"}, "", zip_values(v, u, std::multiplies<>()));
+  model.input("x", random_array({2, 8, 4, 4}, 1));
+  model.weight("w", random_array({8, 8, 1, 1}, 2));
+  model.node("c", "aten.conv2d.default", {"x", "w"});
+  model.node("v", "aten.view.default", {"c"}, R"("size":[2,128])");
+  model.node("r", "aten.relu_.default", {"c"});
+  model.node("xr", "aten.relu_.default", {"x"});
+  model.node("u", "aten.add_.Tensor", {"v"}, R"("other":1)");
+  model.node("s", "aten.add.Tensor", {"c", "r"});
+  model.node("t", "aten.mul.Tensor", {"v", "u"});
   for (const char* name : {"c", "v", "r", "xr", "s", "t", "x"}) model.output(name);
   check_model(model);
 }
 
 TEST_CASE("onednn reshapes and permutes what a convolution made", "[onednn]") {
-  const npu_dtype dtype = each_dtype();
   const std::int64_t channels = GENERATE(16, 12);
-  Model model(dtype);
-  const Array x = model.input("x", random_array({2, 3, 8, 8}, 1));
-  const Array w = model.weight("w", random_array({channels, 3, 4, 4}, 2));
-  const Array c = model.node("c", "aten.conv2d.default", {"x", "w"}, R"("stride":[4,4])",
-                             convolve(x, w, nullptr, {{4, 4}, {0, 0}, {0, 0}, {1, 1}, 1}));
-  const Array r = model.node("r", "aten.reshape.default", {"c"}, R"("shape":[2,-1,4])",
-                             reshape(c, {2, channels, 4}));
-  const Array p =
-      model.node("p", "aten.permute.default", {"r"}, R"("dims":[0,2,1])", permute(r, {0, 2, 1}));
+  Model model(each_dtype());
+  model.input("x", random_array({2, 3, 8, 8}, 1));
+  model.weight("w", random_array({channels, 3, 4, 4}, 2));
+  model.node("c", "aten.conv2d.default", {"x", "w"}, R"("stride":[4,4])");
+  model.node("r", "aten.reshape.default", {"c"}, R"("shape":[2,-1,4])");
+  model.node("p", "aten.permute.default", {"r"}, R"("dims":[0,2,1])");
   model.node("n", "aten.layer_norm.default", {"p"},
-             R"("normalized_shape":)" + list_text({channels}),
-             normalize_rows(p, static_cast<std::size_t>(channels), nullptr, nullptr, 1e-5));
-  const Array h = model.node("h", "aten.permute.default", {"c"}, R"("dims":[0,2,3,1])",
-                             permute(c, {0, 2, 3, 1}));
-  model.node("hr", "aten.relu.default", {"h"}, "",
-             map_values(h, [](double v) { return std::max(v, 0.0); }));
-  const Array g = model.node("g", "aten.adaptive_avg_pool2d.default", {"c"},
-                             R"("output_size":[1,1])", pool_adaptively(c, 1, 1));
-  const Array f = model.node("f", "aten.flatten.using_ints", {"g"}, R"("start_dim":1)",
-                             reshape(g, {2, channels}));
-  model.node("m", "aten.softmax.int", {"c"}, R"("dim":1)", softmax(c, 1, false));
+             R"("normalized_shape":)" + list_text({channels}));
+  model.node("h", "aten.permute.default", {"c"}, R"("dims":[0,2,3,1])");
+  model.node("hr", "aten.relu.default", {"h"});
+  model.node("g", "aten.adaptive_avg_pool2d.default", {"c"}, R"("output_size":[1,1])");
+  model.node("f", "aten.flatten.using_ints", {"g"}, R"("start_dim":1)");
+  model.node("m", "aten.softmax.int", {"c"}, R"("dim":1)");
   for (const char* name : {"n", "h", "hr", "f", "g", "m"}) model.output(name);
   check_model(model);
 }
 
 TEST_CASE("onednn computes what depends on weights alone", "[onednn]") {
   Model model(each_dtype());
-  const Array x = model.input("x", random_array({4, 6}, 1));
-  const Array w = model.weight("w", random_array({5, 6}, 2));
-  const Array t = model.node("t", "aten.t.default", {"w"}, "", permute(w, {1, 0}));
-  const Array d = model.node("d", "aten.mul.Tensor", {"t"}, R"("other":2.0)",
-                             map_values(t, [](double v) { return 2 * v; }));
-  model.node("y", "aten.mm.default", {"x", "d"}, "", multiply(x, d));
+  model.input("x", random_array({4, 6}, 1));
+  model.weight("w", random_array({5, 6}, 2));
+  model.node("t", "aten.t.default", {"w"});
+  model.node("d", "aten.mul.Tensor", {"t"}, R"("other":2.0)");
+  model.node("y", "aten.mm.default", {"x", "d"});
   for (const char* name : {"y", "d", "t", "w"}) model.output(name);
   check_model(model);
 }
 
 TEST_CASE("onednn gives outputs memory of their own", "[onednn]") {
   Model model(NPU_FLOAT32);
-  const Array x = model.input("x", random_array({2, 6}, 1));
-  model.node("a", "aten.view.default", {"x"}, R"("size":[3,4])", reshape(x, {3, 4}));
-  const Array r = model.node("r", "aten.relu.default", {"x"}, "",
-                             map_values(x, [](double v) { return std::max(v, 0.0); }));
-  model.node("b", "aten.view.default", {"r"}, R"("size":[12])", reshape(r, {12}));
+  model.input("x", random_array({2, 6}, 1));
+  model.node("a", "aten.view.default", {"x"}, R"("size":[3,4])");
+  model.node("r", "aten.relu.default", {"x"});
+  model.node("b", "aten.view.default", {"r"}, R"("size":[12])");
   for (const char* name : {"x", "a", "r", "b"}) model.output(name);
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
@@ -772,7 +524,7 @@ TEST_CASE("onednn gives outputs memory of their own", "[onednn]") {
     addresses.insert(description.data);
   }
   CHECK(addresses.size() == 5);
-  check_close(decode(read_buffer(outputs[3])), model.expected("b"), NPU_FLOAT32);
+  check_close(read_buffer(outputs[3]), model.expected("b"));
   for (npu_buffer* output : outputs) api().buffer_free(output);
 }
 
@@ -783,7 +535,7 @@ TEST_CASE("onednn refuses what it does not run, with node, op, argument and reas
                            npu_dtype dtype = NPU_FLOAT32) {
     Model model(dtype);
     model.input("x", Array(shape));
-    model.node("bad", op, {"x"}, attrs, Array(shape));
+    model.node_stating(shape, "bad", op, {"x"}, attrs);
     model.output("bad");
     return refusal(model, NPU_ERROR_UNSUPPORTED);
   };
@@ -805,14 +557,14 @@ TEST_CASE("onednn refuses a sub-IR that contradicts itself", "[onednn]") {
   model.input("x", random_array({2, 6}, 1));
   const std::string variant =
       GENERATE(as<std::string>(), "shape", "elements", "dimension", "broadcast");
-  if (variant == "shape") model.node("bad", "aten.relu.default", {"x"}, "", Array({2, 5}));
+  if (variant == "shape") model.node_stating({2, 5}, "bad", "aten.relu.default", {"x"});
   if (variant == "elements")
-    model.node("bad", "aten.view.default", {"x"}, R"("size":[5,-1])", Array({5, 2}));
+    model.node_stating({5, 2}, "bad", "aten.view.default", {"x"}, R"("size":[5,-1])");
   if (variant == "dimension")
-    model.node("bad", "aten.softmax.int", {"x"}, R"("dim":2)", Array({2, 6}));
+    model.node_stating({2, 6}, "bad", "aten.softmax.int", {"x"}, R"("dim":2)");
   if (variant == "broadcast") {
     model.input("y", random_array({4}, 2));
-    model.node("bad", "aten.add.Tensor", {"x", "y"}, "", Array({2, 6}));
+    model.node_stating({2, 6}, "bad", "aten.add.Tensor", {"x", "y"});
   }
   model.output("bad");
   CHECK(refusal(model, NPU_ERROR_INVALID).find("node 'bad'") != std::string::npos);
@@ -861,11 +613,9 @@ TEST_CASE("onednn refuses a stated result that the operands do not give", "[oned
   Model model(NPU_FLOAT32);
   model.input("x", random_array({6, 8}, 1));
   if (wrong.has_second) model.input("z", random_array({8, 8}, 2));
-  if (wrong.has_second) {
-    model.node("bad", wrong.op, {"x", "z"}, wrong.attrs, Array(wrong.stated));
-  } else {
-    model.node("bad", wrong.op, {"x"}, wrong.attrs, Array(wrong.stated));
-  }
+  std::vector<std::string> operands{"x"};
+  if (wrong.has_second) operands.emplace_back("z");
+  model.node_stating(wrong.stated, "bad", wrong.op, operands, wrong.attrs);
   model.output("bad");
   const std::string text = refusal(model, NPU_ERROR_INVALID);
   INFO(wrong.op << ": " << text);
@@ -877,35 +627,22 @@ TEST_CASE("onednn keeps NaN through exp, hardsigmoid and softmax behind a produc
   Array x = random_array({2, 4}, 1);
   x.values[1] = std::nan("");
   model.input("x", x);
-  const Array w = model.input("w", random_array({4, 4}, 2));
-  Array product({2, 4});
-  for (std::size_t i = 0; i < 8; ++i) {
-    for (std::size_t k = 0; k < 4; ++k)
-      product.values[i] += x.values[i / 4 * 4 + k] * w.values[k * 4 + i % 4];
-  }
-  model.node("p", "aten.mm.default", {"x", "w"}, "", product);
-  const auto of = [&](auto function) {
-    Array result = product;
-    for (double& value : result.values) value = function(value);
-    return result;
-  };
-  model.node("e", "aten.exp.default", {"p"}, "", of([](double v) { return std::exp(v); }));
-  model.node("h", "aten.hardsigmoid.default", {"p"}, "",
-             of([](double v) { return std::isnan(v) ? v : clip(v + 3, 0, 6) / 6; }));
-  model.node("s", "aten.softplus.default", {"p"}, "",
-             of([](double v) { return std::log1p(std::exp(v)); }));
-  model.node("l", "aten.log_sigmoid.default", {"p"}, "",
-             of([](double v) { return -std::log1p(std::exp(-v)); }));
-  model.node("m", "aten.softmax.int", {"p"}, R"("dim":1)", softmax(product, 1, false));
+  model.input("w", random_array({4, 4}, 2));
+  model.node("p", "aten.mm.default", {"x", "w"});
+  model.node("e", "aten.exp.default", {"p"});
+  model.node("h", "aten.hardsigmoid.default", {"p"});
+  model.node("s", "aten.softplus.default", {"p"});
+  model.node("l", "aten.log_sigmoid.default", {"p"});
+  model.node("m", "aten.softmax.int", {"p"}, R"("dim":1)");
   for (const char* name : {"e", "h", "s", "l", "m"}) model.output(name);
   check_model(model);
 }
 
 TEST_CASE("onednn refuses weights, blobs and buffers that do not fit", "[onednn]") {
   Model model(NPU_FLOAT32);
-  const Array x = model.input("x", random_array({2, 6}, 1));
-  const Array w = model.weight("w", random_array({6}, 2));
-  model.node("y", "aten.add.Tensor", {"x", "w"}, "", zip_values(x, w, std::plus<>()));
+  model.input("x", random_array({2, 6}, 1));
+  model.weight("w", random_array({6}, 2));
+  model.node("y", "aten.add.Tensor", {"x", "w"});
   model.output("y");
   const Device device = open_device();
   npu_error error{};
@@ -958,9 +695,9 @@ TEST_CASE("onednn refuses weights, blobs and buffers that do not fit", "[onednn]
 
 TEST_CASE("onednn reads weights at any address", "[onednn]") {
   Model model(NPU_FLOAT32);
-  const Array x = model.input("x", random_array({3, 4}, 1));
-  const Array w = model.weight("w", random_array({4}, 2));
-  model.node("y", "aten.add.Tensor", {"x", "w"}, "", zip_values(x, w, std::plus<>()));
+  model.input("x", random_array({3, 4}, 1));
+  model.weight("w", random_array({4}, 2));
+  model.node("y", "aten.add.Tensor", {"x", "w"});
   model.output("y");
   const Device device = open_device();
   auto weights = model.weight_views();
@@ -985,7 +722,7 @@ TEST_CASE("onednn reads weights at any address", "[onednn]") {
   npu_buffer* output = nullptr;
   REQUIRE(api().run(program, &input, 1, &output, 1, &error) == NPU_OK);
   const Buffer result(output);
-  check_close(decode(read_buffer(output)), model.expected("y"), NPU_FLOAT32);
+  check_close(read_buffer(output), model.expected("y"));
 }
 
 }  // namespace

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The onednn backend through its C ABI: sub-IRs of a few nodes with the results that
-// reference_ops.hpp expects of them, compiled, run and compared.
-//
-// Tolerances: float32 1e-5 relative to the largest magnitude, bfloat16 one unit in the last of 8
-// bits.
+// The onednn backend through its C ABI: sub-IRs of a few nodes with the results that the
+// generator's oracle expects of them (tests/generator), compiled, run and compared within the
+// bounds that it derives.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,10 +12,32 @@
 #include <utility>
 #include <vector>
 
-#include "backends/reference_ops.hpp"
 #include "npu/backend.h"
+#include "reference.hpp"
 
 namespace npu::test::onednn {
+
+using Index = Shape;
+
+/// Numbers of a tensor.
+struct Array {
+  Shape shape;
+  std::vector<double> values;
+
+  Array() = default;
+  explicit Array(Shape dimensions)
+      : shape(std::move(dimensions)), values(std::size_t(conformance::count_of(shape)), 0.0) {}
+};
+/// In about -2..2, which no two seeds share.
+Array random_array(const Shape& shape, std::uint32_t seed);
+/// From 0.5 on.
+Array positive_array(const Shape& shape, std::uint32_t seed);
+/// With each value changed.
+template <typename Function>
+Array map_values(Array array, const Function& function) {
+  for (double& value : array.values) value = function(value);
+  return array;
+}
 
 /// Loads the backend at the first call.
 const npu_backend_api& api();
@@ -59,6 +78,7 @@ struct Data {
   }
 };
 
+DType dtype_of(npu_dtype dtype);
 /// As documents spell it.
 std::string dtype_text(npu_dtype dtype);
 Data encode(const std::string& name, const Array& array, npu_dtype dtype);
@@ -70,45 +90,40 @@ class Model {
   explicit Model(npu_dtype dtype) : dtype_(dtype) {}
   npu_dtype dtype() const { return dtype_; }
 
-  /// Adds a graph input; returns its values as the type holds them.
-  Array input(const std::string& name, const Array& array, npu_dtype dtype);
-  Array input(const std::string& name, const Array& array) { return input(name, array, dtype_); }
-  Array weight(const std::string& name, const Array& array, npu_dtype dtype);
-  Array weight(const std::string& name, const Array& array) { return weight(name, array, dtype_); }
+  /// Adds a graph input, whose values are rounded to the type.
+  void input(const std::string& name, const Array& array, npu_dtype dtype);
+  void input(const std::string& name, const Array& array) { input(name, array, dtype_); }
+  void weight(const std::string& name, const Array& array, npu_dtype dtype);
+  void weight(const std::string& name, const Array& array) { weight(name, array, dtype_); }
 
-  /// Adds a node with one result, which is called what the node is called. `expected` gives its
-  /// shape.
-  Array node(const std::string& name, const std::string& op,
-             const std::vector<std::string>& operands, const std::string& attrs,
-             const Array& expected);
-  Array node(const std::string& name, const std::string& op,
-             const std::vector<std::string>& operands, const std::string& attrs,
-             const Array& expected, npu_dtype dtype);
-  std::vector<Array> node(const std::string& name, const std::string& op,
-                          const std::vector<std::string>& operands, const std::string& attrs,
-                          const std::vector<std::pair<std::string, Array>>& results);
+  /// Adds a node, whose results have its name, or "_0" and so on behind it.
+  void node(const std::string& name, const std::string& op,
+            const std::vector<std::string>& operands, const std::string& attrs = "");
+  /// The same for one that states another shape, or has no definition.
+  void node_stating(const Shape& shape, const std::string& name, const std::string& op,
+                    const std::vector<std::string>& operands, const std::string& attrs = "",
+                    std::optional<npu_dtype> dtype = {});
   void output(const std::string& name) { outputs_.push_back(name); }
 
   std::string text() const;
   std::vector<npu_tensor> weight_views() const;
   std::vector<Buffer> import_inputs(npu_device* device) const;
   const std::vector<std::string>& outputs() const { return outputs_; }
-  const Array& expected(const std::string& name) const { return tensors_.at(name).first; }
-  npu_dtype dtype_of(const std::string& name) const { return tensors_.at(name).second; }
+  const Values& expected(const std::string& name) const { return tensors_.at(name); }
   std::size_t node_count() const { return node_count_; }
 
  private:
-  Array declare(const std::string& name, const Array& array, npu_dtype dtype);
+  void add(const std::string& name, const std::string& op, const std::vector<std::string>& operands,
+           const std::string& attrs, std::vector<Values> results);
   std::string mention(const std::string& name) const;
 
   npu_dtype dtype_;
-  std::optional<npu_dtype> result_dtype_;
   std::vector<Data> inputs_;
   std::vector<Data> weights_;
   std::vector<std::string> outputs_;
   std::string nodes_;
   std::size_t node_count_ = 0;
-  std::map<std::string, std::pair<Array, npu_dtype>> tensors_;
+  std::map<std::string, Values> tensors_;
 };
 
 /// A sub-IR with the groups that libcore makes for the backend; as it is if it is no document, or
@@ -126,7 +141,7 @@ Compiled compile(npu_device* device, const Model& model);
 Data read_buffer(const npu_buffer* buffer);
 /// The outputs of one run.
 std::vector<Data> run_once(npu_device* device, const Compiled& compiled, const Model& model);
-void check_close(const Array& actual, const Array& expected, npu_dtype dtype);
+void check_close(const Data& actual, const Values& expected);
 /// Compiles and runs a model, twice (a second run meets used memory), and compares every output.
 void check_model(const Model& model);
 /// Compiles a model that has to be refused; returns the text.
@@ -136,19 +151,8 @@ npu_dtype each_dtype();
 /// As JSON.
 std::string list_text(const Index& values);
 
-// ---- Models with one node ----
-
-void check_convolution(npu_dtype dtype, const Shape& x_shape, const Shape& w_shape, bool with_bias,
-                       const ConvArguments& arguments, const std::string& attrs,
-                       const std::string& op = "aten.conv2d.default");
-void check_unary(npu_dtype dtype, const std::string& op, const std::string& attrs,
-                 const std::function<double(double)>& function, const Shape& shape = {2, 3, 5, 7});
-void check_binary(npu_dtype dtype, const std::string& op, const Shape& a_shape,
-                  const Shape& b_shape, const std::string& attrs,
-                  const std::function<double(double, double)>& function);
-void check_pool(npu_dtype dtype, const std::string& op, const Shape& x_shape, const Shape& y_shape,
-                const PoolArguments& arguments, const std::string& attrs);
-void check_matmul(npu_dtype dtype, const std::string& op, const Shape& a_shape,
-                  const Shape& b_shape, const Shape& y_shape, bool b_is_weight);
+/// A node of random operands, of which the first is an input, and the others weights if asked for.
+void check_node(npu_dtype dtype, const std::string& op, const std::vector<Shape>& operands,
+                const std::string& attrs = "", bool has_weights = true);
 
 }  // namespace npu::test::onednn

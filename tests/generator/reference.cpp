@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks over a graph in its order and computes each node with the arithmetic of its device.
+#include "reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/op_name.hpp"
+#include "npu/support/error.hpp"
+#include "npu/support/ids.hpp"
+
+namespace npu::test {
+namespace {
+
+using Where = StatedDifference::Where;
+
+constexpr std::string_view kPage = "npu.7";
+constexpr StatedDifference kStated[] = {
+    {"npu", "relu relu_ clamp hardtanh relu6 clamp_min clamp_max max_pool1d max_pool2d max_pool3d",
+     Where::kNaN, kPage, "relu, clamp, hardtanh and max pooling drop NaN;"},
+    {"npu", "hardswish", Where::kHuge, kPage, "hardswish of numbers near 3.4e38 differs;"},
+    {"npu", "softmax _softmax log_softmax _log_softmax", Where::kNarrowNaN, kPage,
+     "a softmax in bfloat16 gives NaN for a NaN or +Inf element alone, not for its row."},
+    {"npu", "layer_norm group_norm instance_norm rms_norm", Where::kHuge, kPage,
+     "Layer norm and group norm of numbers of 1e20 and above are finite where cpu overflows."},
+    {"npu", "conv1d conv2d conv3d convolution", Where::kPadding, kPage,
+     "A weight that is not finite counts as it is where it falls on the padding of a convolution, "
+     "too, so that 0 times it is NaN there."},
+    {"*", "to _to_copy type_as", Where::kOutOfRange, kPage,
+     "to an integer towards zero, and undefined for what the integer does not hold, as in "
+     "PyTorch."}};
+
+double unit_of(DType dtype) {
+  return dtype == DType::kBFloat16 ? 0x1p-8 : dtype == DType::kFloat16 ? 0x1p-11 : 0x1p-24;
+}
+
+/// Nodes behind a product, over what a kernel may compute along with it.
+class Epilogues {
+ public:
+  explicit Epilogues(const Graph& graph) : graph_(graph), behind_(graph.nodes().size(), false) {
+    for (std::size_t i = 0; i < behind_.size(); ++i) {
+      const Node& node = graph.nodes()[i];
+      const OpInfo* info = find_op(node.op_type);
+      if (info == nullptr) continue;
+      behind_[i] = is_product(info->role) || info->role == FusionRole::kAttention;
+      const bool passes = info->kind == OpKind::kElementwise || info->kind == OpKind::kBroadcast ||
+                          info->kind == OpKind::kInjective;
+      for (const TensorId id : node.inputs) {
+        const NodeId producer = graph.tensor(id).producer;
+        if (passes && producer.valid() && behind_[index_of(producer)]) behind_[i] = true;
+      }
+    }
+  }
+  bool has(NodeId node) const { return behind_[index_of(node)]; }
+
+ private:
+  const Graph& graph_;
+  std::vector<bool> behind_;
+};
+
+bool is_narrow(const std::string& precision) { return precision == "bf16" || precision == "f16"; }
+
+Arithmetic arithmetic_of(const std::string& device, const std::string& precision,
+                         const Call& call) {
+  DType dtype = call.dtype_or("dtype", DType::kFloat32);
+  for (std::size_t i = 0; i < call.operand_count(); ++i) {
+    const DType own = call.operand(i).dtype;
+    if (own == DType::kBFloat16 || own == DType::kFloat16) dtype = own;
+  }
+  const bool by_option = device == "npu" && is_narrow(precision) && dtype != DType::kBFloat16 &&
+                         dtype != DType::kFloat16;
+  if (by_option) dtype = precision == "bf16" ? DType::kBFloat16 : DType::kFloat16;
+  Arithmetic by;
+  by.stored = unit_of(dtype);
+  if (dtype == DType::kFloat16) by.most = 65504;
+  if (dtype == DType::kFloat16) by.least = 0x1p-24;
+  if (dtype == DType::kBFloat16 && by_option) by.least = 0x1p-126;
+  if (device != "npu") {
+    by.unit = by.stored;
+    by.ulps = by.formula = 4;
+    return by;
+  }
+  by.tile_growth = 256;
+  const OpInfo* info = find_op(call.op());
+  const bool is_anchor = info != nullptr && info->kind == OpKind::kAnchor;
+  // Of float16 a CPU may add up 64 products at a time as such.
+  if (is_anchor && dtype == DType::kFloat16) by.unit = 0x1p-11;
+  if (precision == "int8") by.row_least = 0x1p-16;
+  return by;
+}
+
+/// An epilogue's functions keep what is small beside the largest result absolutely.
+void add_to_all(Values& values, double share) {
+  if (share == 0 || !is_floating_point(values.dtype)) return;
+  double largest = 0;
+  for (const Bounded x : values.data) {
+    if (std::isfinite(x.value)) largest = std::max(largest, std::abs(x.value));
+  }
+  for (Bounded& x : values.data) x.error += share * largest;
+}
+
+bool holds(Where where, const std::string& precision, const Call& call) {
+  const auto any = [&](std::size_t operand, auto&& test) {
+    if (operand >= call.operand_count()) return false;
+    const std::vector<Bounded>& data = call.operand(operand).data;
+    return std::any_of(data.begin(), data.end(), [&](Bounded x) { return test(x.value); });
+  };
+  switch (where) {
+    case Where::kNarrowNaN:
+      if (call.operand(0).dtype == DType::kFloat32 && !is_narrow(precision)) return false;
+      [[fallthrough]];
+    case Where::kNaN:
+      return any(0, [](double x) { return !std::isfinite(x); });
+    case Where::kHuge:
+      return any(0, [](double x) { return std::abs(x) > 1e18; });
+    case Where::kPadding:
+      return any(1, [](double x) { return !std::isfinite(x); });
+    case Where::kOutOfRange:
+      return false;  // the conversion itself says what it does not hold
+  }
+  return false;
+}
+
+void skip_stated(const Call& call, const std::string& device, const std::string& precision,
+                 Values& result) {
+  for (const StatedDifference& stated : kStated) {
+    const OpRow row{stated.ops, nullptr, nullptr};
+    const bool is_meant = (stated.device == "*" || stated.device == device) &&
+                          find_row({&row, 1}, call.op()) != nullptr;
+    if (is_meant && holds(stated.where, precision, call))
+      std::fill(result.data.begin(), result.data.end(), anything());
+  }
+}
+
+class Reference {
+ public:
+  Reference(const Run& run, const std::string& precision)
+      : run_(run), graph_(run.graph), precision_(precision), epilogues_(graph_) {
+    values_.resize(graph_.tensors().size());
+  }
+
+  std::vector<Values> compute() {
+    for (std::size_t i = 0; i < run_.inputs.size(); ++i)
+      hold(graph_.graph_inputs()[i], run_.inputs[i]);
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const TensorInfo& tensor = graph_.tensors()[i];
+      if (tensor.kind == TensorKind::kWeight)
+        hold(TensorId{static_cast<std::int32_t>(i)}, run_.data.at(tensor.name));
+    }
+    for (const NodeId id : ids_of<NodeId>(graph_.nodes())) compute_node(id);
+    std::vector<Values> outputs;
+    for (const TensorId id : graph_.graph_outputs()) outputs.push_back(values_[index_of(id)]);
+    return outputs;
+  }
+
+ private:
+  /// In 16 bits the values that a model is given are rounded, too.
+  void hold(TensorId id, const Tensor& tensor) {
+    Values& values = values_[index_of(id)] = values_of(tensor);
+    if (!is_narrow(precision_) || tensor.dtype() != DType::kFloat32) return;
+    const bool is_half = precision_ == "f16";
+    for (Bounded& x : values.data) {
+      if (!std::isfinite(x.value)) continue;
+      x.error += (is_half ? 0x1p-11 : 0x1p-8) * std::abs(x.value) + (is_half ? 0x1p-24 : 0x1p-126);
+      if (is_half && std::abs(x.value) + x.error > 65504) x.error = anything().error;
+    }
+  }
+
+  void compute_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto placed = run_.devices.find(node.name);
+    const std::string device = placed == run_.devices.end() ? "" : placed->second;
+    std::vector<const Values*> operands;
+    for (const TensorId operand : node.inputs) operands.push_back(&values_[index_of(operand)]);
+    Results results = results_on(device, precision_, Call(node.op_type, operands, node.attrs()),
+                                 epilogues_.has(id));
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const TensorInfo& tensor = graph_.tensor(node.outputs.at(i));
+      if (tensor.shape != results[i].shape || tensor.dtype != results[i].dtype)
+        refuse("the document states another shape or dtype of " + tensor.name);
+      values_[index_of(node.outputs[i])] = std::move(results[i]);
+    }
+  }
+
+  const Run& run_;
+  const Graph& graph_;
+  const std::string& precision_;
+  Epilogues epilogues_;
+  std::vector<Values> values_;
+};
+
+}  // namespace
+
+std::span<const StatedDifference> stated_differences() { return kStated; }
+
+Results results_on(const std::string& device, const std::string& precision, const Call& call,
+                   bool in_epilogue) {
+  Arithmetic by = arithmetic_of(device, precision, call);
+  in_epilogue = in_epilogue && device == "npu";
+  if (in_epilogue) by.ulps = 4;
+  const Rounding rounding(by);
+  Results results = results_of(call);
+  const bool rounds = row_of(call.op())->rounds == OpRow::Rounds::kResults;
+  for (Values& values : results) {
+    add_to_all(values, in_epilogue && rounds ? 8 * by.unit * 0x1p-20 : 0);
+    skip_stated(call, device, precision, values);
+  }
+  return results;
+}
+
+std::vector<Values> reference(const Run& run, const std::string& precision) {
+  return Reference(run, precision).compute();
+}
+
+std::optional<Mismatch> compare(const Run& run, const std::vector<Values>& expected,
+                                std::int64_t& compared, std::int64_t& unknown) {
+  std::optional<Mismatch> first;
+  for (std::size_t o = 0; o < expected.size(); ++o) {
+    const Tensor& actual = run.outputs.at(o);
+    const std::string& name = run.graph.tensor(run.graph.graph_outputs()[o]).name;
+    if (actual.shape() != expected[o].shape || actual.dtype() != expected[o].dtype) {
+      return Mismatch{name, "shape or dtype is " + shape_text(actual.shape()) + " " +
+                                std::string(dtype_name(actual.dtype()))};
+    }
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < expected[o].data.size(); ++i) {
+      const Bounded e = expected[o].data[i];
+      const double a = actual.value_as_double(static_cast<std::int64_t>(i));
+      if (!e.is_known()) {
+        ++unknown;
+        continue;
+      }
+      ++compared;
+      const bool is_right = std::isnan(e.value)   ? std::isnan(a)
+                            : std::isinf(e.value) ? a == e.value
+                                                  : std::abs(a - e.value) <= e.error;
+      if (is_right || wrong++ > 0 || first) continue;
+      char text[160];
+      std::snprintf(text, sizeof text, "element %zu of %s is %.9g, expected %.9g +- %.3g", i,
+                    shape_text(actual.shape()).c_str(), a, e.value, e.error);
+      first = Mismatch{name, text};
+    }
+    if (wrong > 1 && first && first->output == name)
+      first->text += ", " + std::to_string(wrong) + " of " +
+                     std::to_string(expected[o].data.size()) + " are wrong";
+  }
+  return first;
+}
+
+}  // namespace npu::test
