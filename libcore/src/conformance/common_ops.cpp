@@ -50,7 +50,7 @@ void draw_arithmetic(NodeDraw& d) {
   const Fill fill = divides ? Fill::kNotZero : Fill::kAny;
   const bool has_alpha =
       d.op.find("mul") == std::string::npos && !divides && d.op.find("imum") == std::string::npos;
-  if (has_alpha && d.chance(10)) d.attrs["alpha"] = d.is_float() ? d.number() : 2.0;
+  if (has_alpha && d.chance(10)) d.attrs["alpha"] = d.is_float() ? Json(d.number()) : Json(2);
   const Shape shape = d.subject(0, 5);
   const bool is_tensor = d.op.find(".Tensor") != std::string::npos;
   if (d.op.ends_with(".Scalar") || (is_tensor && !d.op.starts_with("aten.r") && d.chance(25))) {
