@@ -104,8 +104,11 @@ Lowered<Lowering::Norm> read_norm(Lowering& lowering, const BoundNode& node) {
   const std::int64_t channels = shape[1];
   Lowering::Norm norm;
   norm.source = lowering.dense(lowering.operand(input));
-  const auto space = channel_layout(norm.source.layout);
-  if (!space) lowering.refuse("input", "its layout is not supported");
+  auto space = channel_layout(norm.source.layout);
+  if (!space) {  // behind a permutation that takes the channels between other dimensions
+    norm.source = lowering.in_layout(norm.source, plain_layout(shape, norm.source.type));
+    space = channel_layout(norm.source.layout);
+  }
   for (const EpilogueOp& op : lowering.epilogue().ops) {
     if (!op.step || !op.step->is_plain_relu()) {
       return NotFused{"the kernel of a batch norm does not compute '" + std::string(op.op) +

@@ -326,6 +326,19 @@ TEST_CASE("onednn keeps groups of npu-fuse apart", "[onednn][compiler]") {
   CHECK(kernels(1, 1) == 2);  // the norm takes the relu in
 }
 
+TEST_CASE("onednn normalizes behind any permutation", "[onednn][compiler]") {
+  const std::vector<int> order = GENERATE(std::vector{0, 3, 1, 2}, std::vector{0, 2, 3, 1},
+                                          std::vector{3, 2, 1, 0}, std::vector{1, 0, 3, 2});
+  const Shape source{3, 8, 2, 5};
+  Shape shape;
+  for (const int d : order) shape.push_back(source[static_cast<std::size_t>(d)]);
+  GraphBuilder graph;
+  graph.input("x", source).node("t", "aten.permute.default", {"x"}, shape, {{"dims", order}});
+  add_norm(graph, "n", "t", shape).output("n");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
 TEST_CASE("onednn folds norms in front of nothing else into linear weights", "[onednn][compiler]") {
   GraphBuilder graph;
   graph.input("x", {6, 20}).weight("w", {12, 20}).weight("b", {12});
