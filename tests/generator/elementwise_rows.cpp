@@ -223,7 +223,16 @@ Bounded divided(std::string_view name, std::string_view mode, Bounded x, Bounded
   const bool truncates = mode == "trunc" || name == "fmod";
   const double whole = truncates ? std::trunc(x.value / y.value) : std::floor(x.value / y.value);
   Bounded steps = truncates ? exactly(trunc, quotient) : exactly(floor, quotient);
-  if (name != "fmod" && name != "remainder") return steps;
+  const bool is_rest = name == "fmod" || name == "remainder";
+  // PyTorch takes the rest of a division that rounds down first, which is NaN of an infinity.
+  if (!is_rest && !truncates && std::isinf(x.value) && y.value != 0)
+    return x.error == 0 && y.error == 0 ? Bounded{std::nan(""), 0} : anything();
+  // And of a number by an infinity that number, so that other signs give -1.
+  if (!is_rest && !truncates && std::isinf(y.value) && std::isfinite(x.value)) {
+    if (x.error > 0 || y.error > 0) return anything();
+    return {x.value != 0 && (x.value < 0) != (y.value < 0) ? -1.0 : steps.value, 0};
+  }
+  if (!is_rest) return steps;
   double rest = std::fmod(x.value, y.value);
   if (!truncates && rest != 0 && (rest < 0) != (y.value < 0)) rest += y.value;
   const bool is_exact = x.error == 0 && y.error == 0;

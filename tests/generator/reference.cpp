@@ -20,6 +20,7 @@ constexpr StatedDifference kStated[] = {
     {"npu", "relu relu_ clamp hardtanh relu6 clamp_min clamp_max max_pool1d max_pool2d max_pool3d",
      Where::kNaN, kPage, "relu, clamp, hardtanh and max pooling drop NaN;"},
     {"npu", "hardswish", Where::kHuge, kPage, "hardswish of numbers near 3.4e38 differs;"},
+    {"cpu", "log1p", Where::kHuge, kPage, "log1p of numbers above 1e38 is infinite on"},
     {"npu", "softmax _softmax log_softmax _log_softmax", Where::kNarrowNaN, kPage,
      "a softmax in bfloat16 gives NaN for a NaN or +Inf element alone, not for its row."},
     {"npu", "layer_norm group_norm instance_norm rms_norm", Where::kHuge, kPage,

@@ -23,7 +23,13 @@ Taps taps_at(Bounded position, bool cubic) {
   const auto first = static_cast<std::int64_t>(floor);
   const Bounded t{position.value - floor, position.error};
   const Bounded rest = number(1) - t;
-  if (!cubic) return {{first, rest}, {first + 1, t}};
+  if (!cubic) {
+    Taps taps{{first, rest}, {first + 1, t}};
+    // Rounded, it may lie on the other side of an element.
+    if (t.value <= position.error) taps.push_back({first - 1, {0, position.error}});
+    if (rest.value <= position.error) taps.push_back({first + 2, {0, position.error}});
+    return taps;
+  }
   const double a = -0.75;
   const auto near = [&](Bounded x) {
     return (number(a + 2) * x - number(a + 3)) * x * x + number(1);
