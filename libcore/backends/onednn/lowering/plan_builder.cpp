@@ -85,6 +85,14 @@ void Lowering::add_step(Step step) {
   const auto buffer_of = [&](const Operand& operand) -> BufferInfo& {
     return plan_.buffers[index_of(operand.buffer)];
   };
+  // So that the step adds to what the program computes, though all that it reads is constant.
+  const auto is_written = [&](BufferId buffer) {
+    return std::any_of(plan_.steps.begin(), plan_.steps.end(), [&](const Step& before) {
+      return std::any_of(before.operands.begin() + static_cast<std::ptrdiff_t>(before.read_count),
+                         before.operands.end(),
+                         [&](const Operand& operand) { return operand.buffer == buffer; });
+    });
+  };
   bool constant = true;
   for (std::size_t i = 0; i < step.read_count; ++i) {
     const BufferKind kind = buffer_of(step.operands[i]).kind;
@@ -93,7 +101,8 @@ void Lowering::add_step(Step step) {
   for (std::size_t i = step.read_count; i < step.operands.size(); ++i) {
     // A part of another buffer is written by the program, whatever it is copied from.
     const BufferInfo& buffer = buffer_of(step.operands[i]);
-    constant = constant && buffer.kind != BufferKind::kOutput && buffer.parent.value < 0;
+    constant = constant && buffer.kind != BufferKind::kOutput && buffer.parent.value < 0 &&
+               !is_written(step.operands[i].buffer);
   }
   if (!constant) {
     if (step.kind == KernelKind::kCompute) step.choice = std::exchange(choice_, {});

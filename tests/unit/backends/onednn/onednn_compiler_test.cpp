@@ -326,6 +326,16 @@ TEST_CASE("onednn keeps groups of npu-fuse apart", "[onednn][compiler]") {
   CHECK(kernels(1, 1) == 2);  // the norm takes the relu in
 }
 
+TEST_CASE("onednn adds products of constants to what is computed", "[onednn][compiler]") {
+  const Shape addend = GENERATE(Shape{17}, Shape{4, 17}, Shape{4, 1});
+  const double alpha = GENERATE(1.0, 2.0);
+  GraphBuilder graph;
+  graph.input("x", addend).weight("a", {4, 3}).weight("b", {3, 17});
+  graph.node("y", "aten.addmm.default", {"x", "p_a", "p_b"}, Shape{4, 17}, {{"alpha", alpha}});
+  Compiled compiled(graph.output("y"));
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
 TEST_CASE("onednn normalizes behind any permutation", "[onednn][compiler]") {
   const std::vector<int> order = GENERATE(std::vector{0, 3, 1, 2}, std::vector{0, 2, 3, 1},
                                           std::vector{3, 2, 1, 0}, std::vector{1, 0, 3, 2});
