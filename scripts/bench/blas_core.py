@@ -3,7 +3,7 @@
 """Prints the kernels that the device "cpu" takes of OpenBLAS on this CPU, so that PyTorch, which
 is measured beside it, is given the same: OpenBLAS takes kernels for SSE3 on CPUs younger than it.
 
-Usage: blas_core.py          prints the name, which OPENBLAS_CORETYPE takes; nothing if it is set
+Usage: blas_core.py          prints the name, which OPENBLAS_CORETYPE takes; nothing if that is set, or before a build
 """
 import json
 import os
@@ -14,9 +14,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def blas_core():
-    if "OPENBLAS_CORETYPE" in os.environ:
-        return ""
     programs = ROOT / "build/bin"
+    if "OPENBLAS_CORETYPE" in os.environ or not (programs / "npu-run").exists():
+        return ""
     document = b""
     for command in (["npu-tag", "-q", "--force", "cpu=*", ROOT / "testdata/models/small/mlp.json"], ["npu-partition", "-q"],
                     ["npu-run", "-q", "--random-inputs", "1"]):
