@@ -72,6 +72,18 @@ bool has_unreached_places(const dnnl::primitive_desc_base& primitive) {
   return false;
 }
 
+/// True if a convolution passes over pixels and the channels do not fill the vectors of bytes that
+/// it copies those pixels with which it reads.
+bool copies_parts_of_vectors(const dnnl::primitive_desc_base& primitive) {
+  constexpr std::int64_t kBytes = 16;  // AVX2; SSE4.1 copies 8
+  const dnnl_convolution_desc_t* call = nullptr;
+  dnnl_primitive_desc_query(primitive.get(), dnnl_query_convolution_d, 0, &call);
+  const int spatial = call->src_desc.ndims - 2;
+  const auto has_stride = [](std::int64_t stride) { return stride != 1; };
+  return std::any_of(call->strides, call->strides + spatial, has_stride) &&
+         call->src_desc.dims[1] % kBytes != 0;
+}
+
 struct Row {
   dnnl_primitive_kind_t kind;
   std::string_view name;  ///< a part of the implementation's
@@ -86,6 +98,8 @@ constexpr Row kWrong[] = {
      [](const dnnl::primitive_desc_base& primitive) {
        return has_channels_last(primitive) && reads_places(primitive);
      }},
+    // What it copies behind the last channel lands in the pixels of the next thread.
+    {dnnl_convolution, "jit_uni_int8_1x1", copies_parts_of_vectors},
     // Where no tap reaches it stores what its registers hold. On every CPU.
     {dnnl_deconvolution, "jit",
      [](const dnnl::primitive_desc_base& primitive) {

@@ -177,6 +177,7 @@ Program::Executable Program::prepare(const Step& step, const dnnl::engine& engin
   executable.step = &step;
   executable.addresses.assign(step.operands.size(), nullptr);
   if (step.kernel) return executable;
+  const ThreadScope threads(step.threads);  // oneDNN's cache of code goes by the number
   executable.primitive = with_code(step.primitive);
   for (std::size_t i = 0; i < step.operands.size(); ++i) {
     executable.memories.push_back(dnnl::memory(step.layouts[i], engine, nullptr));
