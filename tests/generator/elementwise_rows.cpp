@@ -233,6 +233,8 @@ Bounded divided(std::string_view name, std::string_view mode, Bounded x, Bounded
     return {x.value != 0 && (x.value < 0) != (y.value < 0) ? -1.0 : steps.value, 0};
   }
   if (!is_rest) return steps;
+  // libtorch's vectors take the quotient, which has to be a number.
+  if (!quotient.is_known()) return anything();
   double rest = std::fmod(x.value, y.value);
   if (!truncates && rest != 0 && (rest < 0) != (y.value < 0)) rest += y.value;
   const bool is_exact = x.error == 0 && y.error == 0;

@@ -17,6 +17,7 @@ struct Options {
   std::uint64_t start = 1;
   std::uint64_t seeds = 0;
   std::uint64_t gpu_seeds = 0;
+  std::uint64_t repeat = 1;
   bool verbose = false;
   bool shrinks = true;
   bool differences = false;
@@ -52,7 +53,8 @@ class Generator {
 
  private:
   void run_seeds(std::uint64_t count, bool gpu) {
-    for (std::uint64_t seed = options_.start; seed < options_.start + count; ++seed) {
+    for (std::uint64_t run = 0; run < count * options_.repeat; ++run) {
+      const std::uint64_t seed = options_.start + run / options_.repeat;
       const std::string name = (gpu ? "gpu" : "seed") + std::to_string(seed);
       if (options_.verbose) std::fprintf(stderr, "%s\n", name.c_str());
       for (const Failure& found : check_seed(seed, gpu, options_.programs, totals_)) {
@@ -79,6 +81,7 @@ int main(int argc, char** argv) {
   app.add_option("--start", options.start, "the first seed");
   app.add_option("--seeds", options.seeds, "how many");
   app.add_option("--gpu-seeds", options.gpu_seeds, "how many on the device gpu");
+  app.add_option("--repeat", options.repeat, "runs of each seed, which finds races");
   app.add_flag("!--no-shrink", options.shrinks, "print what fails as it was drawn");
   app.add_flag("-v", options.verbose, "print each seed first");
   app.add_option("--keep", options.keep, "folder for documents of failures");
