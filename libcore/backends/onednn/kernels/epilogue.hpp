@@ -43,7 +43,7 @@ template <bool kAvx512, typename V>
     case EpilogueStep::Kind::kLinear:
       return value * step.alpha + step.beta;
     case EpilogueStep::Kind::kSwish:
-      return swish_vector<kAvx512>(value, value * step.alpha);
+      return swish_of_sum<kAvx512>(value, value * step.alpha);
     case EpilogueStep::Kind::kHardSwish:
       return value * hard_sigmoid_vector<kAvx512>(value);
     default:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/packed_gemm.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -115,6 +116,28 @@ TEST_CASE("PackedGemm multiplies, by the definition and by Strassen's step", "[o
     CHECK(worst_error(target, expected) < 1e-5);
     CHECK(product.run(isa, 3) == target);
     CHECK(product.run(isa, 7) == target);
+  }
+}
+
+TEST_CASE("PackedGemm's swish is four units in the last place away at most", "[onednn][kernels]") {
+  // Rows of one number: a product with the identity.
+  constexpr std::int64_t kSize = 64;
+  Product product(512, kSize, kSize, false);
+  product.gemm.has_bias = false;
+  product.gemm.epilogue = {{Kind::kSwish, 1.0F, 0.0F}};
+  for (float& each : product.source) each *= 90.0F;
+  for (std::int64_t i = 0; i < kSize * kSize; ++i)
+    product.weight[static_cast<std::size_t>(i)] = i / kSize == i % kSize ? 1.0F : 0.0F;
+  for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
+    const auto target = product.run(isa, 1);
+    double worst = 0.0;
+    for (std::size_t i = 0; i < target.size(); ++i) {
+      const auto x = static_cast<double>(product.source[i]);
+      const double exact = x / (1.0 + std::exp(-x));
+      const double unit = std::max(std::ldexp(1.0, std::ilogb(exact) - 23), 0x1p-121);
+      worst = std::max(worst, std::abs(static_cast<double>(target[i]) - exact) / unit);
+    }
+    CHECK(worst <= 4.0);
   }
 }
 
