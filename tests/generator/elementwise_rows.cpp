@@ -2,6 +2,7 @@
 // Element-wise functions, comparisons, conversions, and tensors that are made of a number.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
@@ -103,6 +104,14 @@ Results function(const Call& call) {
   const std::string_view name = call.name();
   Results results = apply_to_all(find_function(kFunctions, name), call);
   if (name.starts_with("is") || name == "logical_not") results[0].dtype = kBool;
+  if (name == "sin" || name == "cos" || name == "tan") {
+    const auto turn = [](double x) { return std::floor(x / std::numbers::pi - 0.5); };
+    for (std::size_t i = 0; i < results[0].data.size(); ++i) {
+      const Bounded x = call.operand(0).data[i];
+      const bool has_pole = name == "tan" && turn(x.value - x.error) != turn(x.value + x.error);
+      if (has_pole || x.error > 0.5) results[0].data[i] = anything();
+    }
+  }
   return results;
 }
 

@@ -353,16 +353,20 @@ Results attention(const Call& call) {
   Values scores = times(contract(q, labels(q, "md"), k, labels(k, "nd"), labels(q, "mn")), scale);
   for (Bounded& score : scores.data)
     score = rounded(score.value, score.error, std::abs(score.value));
+  // A score that is masked is replaced on some devices; others add minus infinity.
+  const auto masked_out = [](Bounded x) {
+    return std::isfinite(x.value + x.error) ? number(-HUGE_VAL) : anything();
+  };
   const Values* mask = call.find("attn_mask");
   if (mask != nullptr && mask->dtype == DType::kBool) {
     scores = zip(scores, *mask, q.dtype,
-                 [](Bounded x, Bounded keep) { return select(keep, x, number(-HUGE_VAL)); });
+                 [&](Bounded x, Bounded keep) { return select(keep, x, masked_out(x)); });
   } else if (mask != nullptr) {
     scores = plus(scores, *mask);
   }
   if (call.boolean("is_causal")) {
     for_each_place(scores.shape, [&](std::size_t i, const Shape& place) {
-      if (place.back() > place[place.size() - 2]) scores.data[i] = number(-HUGE_VAL);
+      if (place.back() > place[place.size() - 2]) scores.data[i] = masked_out(scores.data[i]);
     });
   }
   along(scores, scores.rank() - 1, [&](std::span<Bounded> row) {
@@ -470,7 +474,11 @@ Results recurrence(const Call& call) {
     Values y = make_values(shape, x.dtype);
     for (std::int64_t way = 0; way < directions; ++way) {
       const std::int64_t slot = layer * directions + way;
-      const Values* const* p = &parameters[index_of(slot * (has_biases ? 4 : 2))];
+      const Values* const* p = &parameters.at(index_of(slot * (has_biases ? 4 : 2)));
+      const std::int64_t gates = name == "lstm" ? 4 : name == "gru" ? 3 : 1;
+      if (p[0]->shape != Shape{gates * hidden, x.extent(2)} ||
+          p[1]->shape != Shape{gates * hidden, hidden} || h0->extent(1) != batch)
+        refuse("weights of other extents");
       const Cell cell{p[0], p[1], has_biases ? p[2] : nullptr, has_biases ? p[3] : nullptr};
       for (std::int64_t n = 0; n < batch; ++n) {
         const auto first = (slot * batch + n) * hidden;

@@ -50,7 +50,9 @@ bool repeats_all(const Call& c, std::int64_t) {
 bool is_cast(const Call& c, std::int64_t) {
   return c.dtype_or("dtype", DType::kFloat32) != DType::kBFloat16;  // imported by bits
 }
-bool fills_all(const Call& c, std::int64_t) { return c.boolean("use_input_stats"); }
+bool fills_all(const Call& c, std::int64_t) {
+  return c.boolean("use_input_stats") && c.operand_count() == 3;
+}
 
 /// `arguments` are "name=kind:argument", with "@11" behind the name of what is an operand from
 /// opset 11 on, ">10" of what opset 10 has first, "?1" behind the argument if that is the default,
@@ -146,7 +148,7 @@ const Form kForms[] = {
     {"rms_norm", "RMSNormalization", 23, "axis=r:normalized_shape?-1 epsilon=f:eps?1e-05",
      "input weight"},
     {"group_norm", "GroupNormalization", 21, "num_groups=i:num_groups epsilon=f:eps?1e-05",
-     "input weight bias"},
+     "input weight bias", has_operands<3>},
     {"mm bmm matmul", "MatMul", 1},
     {"addmm", "Gemm", 7, "alpha=f:alpha?1 beta=f:beta?1", "mat1 mat2 self"},
     {"linear", "Gemm", 7, "transB=c:1", "", is_gemm},

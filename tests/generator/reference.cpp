@@ -19,13 +19,13 @@ constexpr std::string_view kPage = "npu.7";
 constexpr StatedDifference kStated[] = {
     {"npu", "relu relu_ clamp hardtanh relu6 clamp_min clamp_max max_pool1d max_pool2d max_pool3d",
      Where::kNaN, kPage, "relu, clamp, hardtanh and max pooling drop NaN;"},
-    {"npu", "hardswish", Where::kHuge, kPage, "hardswish of numbers near 3.4e38 differs;"},
+    {"*", "hardswish", Where::kHuge, kPage, "hardswish of numbers near 3.4e38 differs;"},
     {"cpu", "log1p", Where::kHuge, kPage, "log1p of numbers above 1e38 is infinite on"},
     {"npu", "softmax _softmax log_softmax _log_softmax", Where::kNarrowNaN, kPage,
      "a softmax in bfloat16 gives NaN for a NaN or +Inf element alone, not for its row."},
     {"npu", "layer_norm group_norm instance_norm rms_norm", Where::kHuge, kPage,
      "Layer norm and group norm of numbers of 1e20 and above are finite where cpu overflows."},
-    {"npu", "conv1d conv2d conv3d convolution", Where::kPadding, kPage,
+    {"*", "conv1d conv2d conv3d convolution", Where::kPadding, kPage,
      "A weight that is not finite counts as it is where it falls on the padding of a convolution, "
      "too, so that 0 times it is NaN there."},
     {"*", "to _to_copy type_as", Where::kOutOfRange, kPage,
@@ -80,6 +80,7 @@ Arithmetic arithmetic_of(const std::string& device, const std::string& precision
   if (device != "npu") {
     by.unit = by.stored;
     by.ulps = by.formula = 4;
+    by.least = std::max(by.least, 0x1p-121);  // sigmoid is 0 where 1 + e^-x overflows
     return by;
   }
   by.tile_growth = 256;
@@ -88,6 +89,8 @@ Arithmetic arithmetic_of(const std::string& device, const std::string& precision
   // Of float16 a CPU may add up 64 products at a time as such.
   if (is_anchor && dtype == DType::kFloat16) by.unit = 0x1p-11;
   if (precision == "int8") by.row_least = 0x1p-16;
+  // A bias over the scale, what is added to it, the scale of both and its product.
+  if (precision == "int8" && is_anchor) by.unit = 0x1p-22;
   return by;
 }
 
@@ -98,7 +101,7 @@ void add_to_all(Values& values, double share) {
   for (const Bounded x : values.data) {
     if (std::isfinite(x.value)) largest = std::max(largest, std::abs(x.value));
   }
-  for (Bounded& x : values.data) x.error += share * largest;
+  for (Bounded& x : values.data) x.error += share * largest + 0x1p-121;
 }
 
 bool holds(Where where, const std::string& precision, const Call& call) {

@@ -94,7 +94,7 @@ Taps resized(const Call& call, std::int64_t at, std::int64_t in, std::int64_t ou
   double position =
       corners ? static_cast<double>(at) * scale : (static_cast<double>(at) + 0.5) * scale - 0.5;
   if (!cubic && position < 0) position = 0;
-  const Bounded inexact{position, 4 * 0x1p-24 * (std::abs(position) + 1)};
+  const Bounded inexact{position, 4 * Rounding::now().unit * (std::abs(position) + 1)};
   Taps taps = taps_at(inexact, cubic);
   for (Tap& tap : taps) tap.place = std::clamp<std::int64_t>(tap.place, 0, in - 1);
   return taps;
@@ -177,7 +177,7 @@ Results grid_sample(const Call& call) {
     for (std::int64_t k = 0; k < 2; ++k) {  // rows first; the grid has columns first
       const auto extent = static_cast<double>(x.extent(2 + k));
       const Bounded g = grid.at({place[0], place[2], place[3], 1 - k});
-      if (!std::isfinite(g.value + g.error)) is_open = true;
+      if (!(std::abs(g.value * extent) + g.error <= Rounding::now().most)) is_open = true;
       const double position =
           corners ? (g.value + 1) / 2 * (extent - 1) : ((g.value + 1) * extent - 1) / 2;
       const double error =

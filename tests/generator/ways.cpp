@@ -45,7 +45,7 @@ Graph through_pipe(const Graph& graph) {
   return read;
 }
 
-Graph quantized(const Graph& graph, const std::vector<Tensor>& inputs) {
+Graph quantized(const Graph& graph, const std::vector<Tensor>& inputs, bool for_this_cpu) {
   // Samples are read from files alone.
   const std::string file = std::filesystem::temp_directory_path() /
                            ("npu_generator_" + std::to_string(getpid()) + ".safetensors");
@@ -65,7 +65,7 @@ Graph quantized(const Graph& graph, const std::vector<Tensor>& inputs) {
   stop_on_errors(diagnostics);
   Graph result = graph;
   QuantizeOptions precision;
-  precision.target = "host";
+  if (for_this_cpu) precision.target = "host";
   quantize_model(result, ranges, precision, diagnostics);
   stop_on_errors(diagnostics);
   return through_pipe(result);
@@ -133,7 +133,7 @@ std::vector<Tensor> run_twice(Executor& executor, const std::vector<Tensor>& inp
 Run run_graph(Graph graph, std::map<std::string, Tensor> data, const std::vector<Tensor>& inputs,
               const Way& way) {
   Run run{.graph = {}, .data = std::move(data), .devices = {}, .inputs = inputs, .outputs = {}};
-  if (way.precision == "int8") graph = quantized(graph, inputs);
+  if (way.precision == "int8") graph = quantized(graph, inputs, way.for_this_cpu);
   add_weights(graph, run.data);
   run.graph = graph;
   place(graph, way);
@@ -219,6 +219,7 @@ Way draw_way(Random& random, const Network& network, const NetworkStyle& style) 
   const bool is_plain = !style.has_specials && !style.may_be_empty;
   if (is_plain && precision < (has_products ? 30 : 8)) {
     way.precision = "int8";
+    way.for_this_cpu = way.onnx_seed % 4 != 0;
   } else if (precision < 45) {
     way.precision = is_plain && precision < 40 ? "f16" : "bf16";
   }
@@ -240,7 +241,8 @@ std::string Way::commands(const std::string& file) const {
   std::string text = "npu-tag " + file;
   if (precision == "int8") {
     text = "npu-profile --calibrate " + inputs + " " + file + " -o ranges.json && " +
-           "npu-align --quantize int8 --ranges ranges.json " + file + " | npu-tag";
+           "npu-align --quantize int8 " + (for_this_cpu ? "--target host " : "") +
+           "--ranges ranges.json " + file + " | npu-tag";
   }
   if (target != "host") text += " --target " + target;
   std::string list;

@@ -22,6 +22,7 @@ struct Way {
   std::string align = {};  ///< empty: not at all
   Strategy strategy = Strategy::kConvex;
   std::string precision = "f32";  ///< or "bf16", "f16", "int8"
+  bool for_this_cpu = true;       ///< int8 has the bits that it multiplies exactly, not eight
   std::int32_t threads = 1;
   std::int32_t in_flight = 1;
   std::int64_t opset = 0;       ///< of ONNX; 0: a document

@@ -86,7 +86,11 @@ void Sum::add_product(Bounded a, Bounded b) {
 }
 
 Bounded Sum::result() const {
-  if (!std::isfinite(value_)) return {value_, std::isfinite(error_) ? 0 : anything().error};
+  if (!std::isfinite(value_)) {
+    // The sum of the others may be the opposite infinity.
+    const bool is_open = !std::isfinite(error_) || finite_ + error_ > current->most;
+    return {value_, is_open ? anything().error : 0};
+  }
   return rounded(value_, error_ + current->unit * magnitude_ * static_cast<double>(terms_),
                  magnitude_);
 }

@@ -104,6 +104,7 @@ class Sum {
     value_ += value;
     error_ += error;
     magnitude_ += magnitude;
+    finite_ += std::isfinite(magnitude) ? magnitude : 0;
     ++terms_;
   }
   /// `a` times `b`, rounded or not.
@@ -114,6 +115,7 @@ class Sum {
   double value_ = 0;
   double error_ = 0;
   double magnitude_ = 0;
+  double finite_ = 0;  ///< magnitude of the finite terms
   std::int64_t terms_ = 0;
 };
 
