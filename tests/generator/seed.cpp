@@ -24,6 +24,7 @@ bool is_refusal(const Error& error, const Way& way) {
   const std::string text = error.what();
   if (text.find("not implemented for") != std::string::npos) return true;
   if (text.find("needs a CPU with") != std::string::npos) return true;
+  if (way.in_flight > 1 && text.find("has no queues") != std::string::npos) return true;
   if (text.find("Only zero batch or zero channel inputs") != std::string::npos) return true;
   if (way.precision != "int8") return false;
   // Nor has a tensor a range that is infinite throughout.

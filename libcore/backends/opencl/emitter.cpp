@@ -434,12 +434,12 @@ std::string Emitter::text(const std::string& attributes) const {
   }
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     result += (i == 0 && arguments_.empty() ? "" : ", ");
-    result += "const long s" + std::to_string(i);
+    result += "const long given" + std::to_string(i);
   }
   result += ") {\n";
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     const std::string number = std::to_string(i);
-    result += "  const " + index_type() + " size" + number + " = s" + number + ";\n";
+    result += "  const " + index_type() + " size" + number + " = given" + number + ";\n";
   }
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     const std::string number = std::to_string(i);

@@ -4,6 +4,7 @@
 #include "lowering.hpp"
 
 #include <algorithm>
+#include <regex>
 
 #include "catch.hpp"
 #include "npu/ir/json_reader.hpp"
@@ -156,6 +157,16 @@ TEST_CASE("kernels whose operands differ in their rows alone have one source") {
   const LoweredGraph plan =
       lowered(one_node("aten.relu.default", {{{50, 24}}}, {50, 24}, Json::object()), true);
   CHECK(plan.plan.launches.at(0).sizes == std::vector<std::uint64_t>{1200});
+}
+
+TEST_CASE("no variable of a kernel has an argument's name") {
+  const Graph graph = one_node("aten.cumsum.default", {{{1, 15}}}, {1, 15}, {{"dim", 0}});
+  const std::string source = lowered(graph, true).source;
+  const std::regex argument("const u?long ([a-z]+[0-9]+)[,)]");
+  auto next = std::sregex_iterator(source.begin(), source.end(), argument);
+  CHECK(next != std::sregex_iterator());
+  for (; next != std::sregex_iterator(); ++next)
+    CHECK(source.find(" " + next->str(1) + " = ") == std::string::npos);
 }
 
 TEST_CASE("few kernels are built together") {
