@@ -19,6 +19,7 @@
 
 #include "boxed.hpp"
 #include "quantized.hpp"
+#include "segments.hpp"
 
 namespace npu::aten {
 namespace {
@@ -284,58 +285,20 @@ Tensor channel_norm(const Tensor& self, bool /*direction*/, c10::string_view /*l
   return self.alias();
 }
 
-// Aggregates rows over the edges of each node, which offsets delimit; a node without edges gets 0.
-Tensor segment_reduce(const Tensor& self, const Tensor& offsets, const optional<Tensor>& indices,
-                      const optional<Tensor>& weights, c10::string_view reduce) {
-  TORCH_CHECK(offsets.dim() == 1 && offsets.size(0) > 0, "offsets have to be of one dimension");
-  TORCH_CHECK(self.dim() > 0, "a scalar has no rows");
-  const std::string form(reduce);
-  TORCH_CHECK(form == "sum" || form == "mean" || form == "amax" || form == "softmax",
-              "'reduce' is ", form, ", expected sum, mean, amax or softmax");
-  TORCH_CHECK(form != "softmax" || weights, "a softmax needs weights");
-  const at::ScalarType type = self.scalar_type();
-  const at::ScalarType compute = is_reduced(type) ? at::kFloat : type;
-  const std::int64_t nodes = offsets.size(0) - 1;
-  const Tensor counts = offsets.to(at::kLong).diff();
-  Tensor messages = (indices ? self.index_select(0, *indices) : self).to(compute);
-  TORCH_CHECK(counts.ge(0).all().item<bool>() && offsets[0].item<std::int64_t>() == 0 &&
-                  counts.sum().item<std::int64_t>() == messages.size(0),
-              "offsets do not fit the edges");
-  const Tensor targets = at::repeat_interleave(at::arange(nodes), counts);
-  const auto sums_of = [&](const Tensor& values) {
-    std::vector<std::int64_t> shape = values.sizes().vec();
-    shape[0] = nodes;
-    return at::zeros(shape, values.options()).index_add(0, targets, values);
-  };
-  const auto most_of = [&](const Tensor& values) {
-    std::vector<std::int64_t> shape = values.sizes().vec();
-    std::vector<std::int64_t> column(shape.size(), 1);
-    column[0] = shape[0];
-    const Tensor places = targets.view(column).expand(shape);
-    shape[0] = nodes;
-    return at::zeros(shape, values.options()).scatter_reduce(0, places, values, "amax", false);
-  };
-  if (weights) {
-    Tensor factors = weights->to(compute);
-    if (form == "softmax") {
-      const Tensor shares = (factors - most_of(factors).index_select(0, targets)).exp();
-      factors = shares / sums_of(shares).index_select(0, targets);
-    }
-    while (factors.dim() < messages.dim()) factors = factors.unsqueeze(-1);
-    messages = messages * factors;
-  }
-  if (form == "amax") return most_of(messages).to(type);
-  Tensor sums = sums_of(messages);
-  if (form == "mean") {
-    std::vector<std::int64_t> column(static_cast<std::size_t>(sums.dim()), 1);
-    column[0] = nodes;
-    sums = sums / counts.clamp_min(1).to(compute).view(column);
-  }
-  return sums.to(type);
-}
 Tensor reshape_copy(const Tensor& self, IntList size) { return at::reshape(self, size).clone(); }
 Tensor squeeze_dims_copy(const Tensor& self, IntList dims) {
   return squeeze_dims(self, dims).clone();
+}
+
+// libtorch 1.13 divides by zero where the groups are more than the channels, and of no elements.
+Tensor channel_shuffle(const Tensor& self, std::int64_t groups) {
+  TORCH_CHECK(self.dim() > 2, "its operand has ", self.dim(), " dimensions, expected at least 3");
+  TORCH_CHECK(groups > 0 && self.size(1) % groups == 0, groups, " groups do not divide ",
+              self.size(1), " channels");
+  std::vector<std::int64_t> parts = self.sizes().vec();
+  parts[1] /= groups;
+  parts.insert(parts.begin() + 1, groups);
+  return self.reshape(parts).transpose(1, 2).reshape(self.sizes());
 }
 
 Tensor empty_permuted(IntList size, IntList physical_layout, optional<at::ScalarType> dtype,
@@ -524,6 +487,11 @@ constexpr Decomposition kDecompositions[] = {
      &boxed<&squeeze_dims>},
     {"aten.squeeze_copy.dims", "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
      When::kMissing, &boxed<&squeeze_dims_copy>},
+    {"aten.channel_shuffle.default", "channel_shuffle(Tensor self, int groups) -> Tensor",
+     When::kAlways, &boxed<&channel_shuffle>},
+    {"aten.native_channel_shuffle.default",
+     "native_channel_shuffle(Tensor self, int groups) -> Tensor", When::kAlways,
+     &boxed<&channel_shuffle>},
     {"npu.channel_norm",
      "channel_norm(Tensor(a) self, *, bool direction, str layout='') -> Tensor(a)", When::kAlways,
      &boxed<&channel_norm>},
