@@ -3,6 +3,8 @@
 #
 #   cmake -DFILES=a.json;b.json -DOUTPUT=embedded_targets.cpp -P embed_targets.cmake
 #
+# A device {"target": "NAME", "name": "DEVICE"} stands for that device of the file NAME.json beside it.
+#
 # No literal exceeds 8000 bytes: the standard asks compilers for 65536 characters only, some take 16380.
 cmake_minimum_required(VERSION 3.16)
 
@@ -28,6 +30,21 @@ foreach(entry IN LISTS by_name)
   math(EXPR split "${split} + 1")
   string(SUBSTRING "${entry}" ${split} -1 file)
   file(READ "${file}" text)
+  get_filename_component(folder "${file}" DIRECTORY)
+  while(text MATCHES "    {\"target\": \"([^\"]+)\", \"name\": \"([^\"]+)\"}")
+    set(reference "${CMAKE_MATCH_0}")
+    set(device "${CMAKE_MATCH_2}")
+    file(READ "${folder}/${CMAKE_MATCH_1}.json" other)
+    string(FIND "${other}" "    {\n      \"name\": \"${device}\"," begin)
+    if(begin EQUAL -1)
+      message(FATAL_ERROR "${file}: ${CMAKE_MATCH_1}.json has no device ${device}")
+    endif()
+    string(SUBSTRING "${other}" ${begin} -1 other)
+    string(FIND "${other}" "\n    }" end)
+    math(EXPR end "${end} + 6")
+    string(SUBSTRING "${other}" 0 ${end} other)
+    string(REPLACE "${reference}" "${other}" text "${text}")
+  endwhile()
   string(FIND "${text}" ")npu_target\"" terminator)
   if(NOT terminator EQUAL -1)
     message(FATAL_ERROR "${file}: contains the text that ends its literal")
