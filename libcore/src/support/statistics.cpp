@@ -31,8 +31,6 @@ double median(std::vector<double> values) {
 
 double lower_median(std::vector<double> values) { return select(values, (values.size() - 1) / 2); }
 
-double upper_median(std::vector<double> values) { return select(values, values.size() / 2); }
-
 double nearest_rank(const std::vector<double>& sorted, double q) {
   const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(sorted.size())));
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];

@@ -12,14 +12,11 @@ double median(std::vector<double> values);
 /// For an even number of values the smaller middle one, since disturbances only add time.
 double lower_median(std::vector<double> values);
 
-/// For an even number of values the larger middle one.
-double upper_median(std::vector<double> values);
-
 /// The smallest value that at least a share `q` of `sorted` does not exceed (nearest rank).
 double nearest_rank(const std::vector<double>& sorted, double q);
 
 /// The smallest value that more than `percent` % of `sorted` do not exceed; the largest value if
-/// there is none. upper_percentile(values, 50) is the upper median.
+/// there is none. Of an even number of values 50 gives the larger middle one.
 double upper_percentile(const std::vector<double>& sorted, int percent);
 
 /// The median of the distances from `center`.

@@ -101,10 +101,6 @@ Target load_target(const std::string& name_or_file) {
   return parse_target(parse_json(embedded.text, file), file);
 }
 
-std::string built_in_target_text(const std::string& name) {
-  return std::string(find_embedded(name).text);
-}
-
 std::vector<BuiltInTarget> built_in_targets() {
   std::vector<BuiltInTarget> targets;
   for (const EmbeddedTarget& embedded : embedded_targets()) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,20 +33,11 @@ struct AlignedLayout {
 
 /// "tx8", "blocked16", "channels_last": its name in documents.
 std::string aligned_layout_name(const AlignedLayout& layout);
-/// Inverse of aligned_layout_name.
-std::optional<AlignedLayout> parse_aligned_layout(std::string_view name) noexcept;
 
 /// True for elements of 1, 2 or 4 bytes that are not complex; others have no aligned form.
 bool has_aligned_form(DType dtype) noexcept;
 
 /// Size of a tensor in the layout, padding included; the largest integer on overflow.
 std::int64_t aligned_bytes(const AlignedLayout& layout, DType dtype, const Shape& shape) noexcept;
-
-/// Converts a row-major tensor; padding becomes zero. `aligned` has room for aligned_bytes.
-void to_aligned(const AlignedLayout& layout, DType dtype, const Shape& shape,
-                const std::byte* row_major, std::byte* aligned);
-/// Converts back; padding is not read.
-void from_aligned(const AlignedLayout& layout, DType dtype, const Shape& shape,
-                  const std::byte* aligned, std::byte* row_major);
 
 }  // namespace npu

@@ -61,7 +61,7 @@ class Constants {
     REQUIRE(imported.errors.empty());
     Target target = load_target(target_name);
     if (!device.empty()) {
-      Json json = parse_json(built_in_target_text(target_name), target_name);
+      Json json = *target.json;
       Json devices = Json::array();
       for (const Json& each : json["devices"]) {
         if (each["name"] == device) devices.push_back(each);

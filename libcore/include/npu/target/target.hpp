@@ -133,9 +133,6 @@ struct BuiltInTarget {
 /// Error: kUsage for an unknown name (lists the names), kIo, kParse.
 Target load_target(const std::string& name_or_file);
 
-/// The JSON text of a built-in target, for --print-target. Throws as load_target.
-std::string built_in_target_text(const std::string& name);
-
 /// By name.
 std::vector<BuiltInTarget> built_in_targets();
 
