@@ -24,12 +24,6 @@ def blas_core():
     return json.loads(document)["backends"]["aten"].partition("kernels for ")[2]
 
 
-def tell_openblas():
-    """Before libtorch is loaded."""
-    if core := blas_core():
-        os.environ["OPENBLAS_CORETYPE"] = core
-
-
 if __name__ == "__main__":
     if name := blas_core():
         print(name)
