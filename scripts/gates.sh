@@ -20,7 +20,7 @@ about() {
     fuzz) echo "every fuzzer for a fixed number of runs" ;;
     levels) echo "the tests of the backend onednn at every level of instructions that this CPU has" ;;
     tidy) echo "clang-tidy, shellcheck and pyflakes over everything; by name only" ;;
-    arm64) echo "scripts/check_arm64.sh: unit tests and models on an emulated 64-bit ARM; by name only" ;;
+    arm64) echo "scripts/check/arm64.sh: unit tests and models on an emulated 64-bit ARM; by name only" ;;
   esac
 }
 
@@ -43,8 +43,8 @@ gate_fuzz() {
   local names
   cmake --preset release >/dev/null &&
     cmake --build --preset release --parallel "$(nproc)" --target programs || return
-  mapfile -t names < <(scripts/fuzz.sh --list | cut -d ' ' -f 1 | grep -v -x passes)
-  [[ ${#names[@]} -gt 0 ]] && scripts/fuzz.sh --runs 2000 "${names[@]}" && scripts/fuzz.sh --runs 150 passes
+  mapfile -t names < <(scripts/check/fuzz.sh --list | cut -d ' ' -f 1 | grep -v -x passes)
+  [[ ${#names[@]} -gt 0 ]] && scripts/check/fuzz.sh --runs 2000 "${names[@]}" && scripts/check/fuzz.sh --runs 150 passes
 }
 
 gate_levels() {
@@ -55,7 +55,7 @@ gate_levels() {
 
 gate_tidy() { scripts/lint.sh; }
 
-gate_arm64() { scripts/check_arm64.sh; }
+gate_arm64() { scripts/check/arm64.sh; }
 
 case ${1:-} in
   "") ;;

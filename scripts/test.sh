@@ -77,7 +77,7 @@ if [[ $fast -eq 0 ]]; then
   # and fails tests that have no leak; memory and undefined-behaviour errors are still fatal.
   # Some tests request more memory than there is and expect the error.
   export ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
-  # The passes over all small models take minutes this way; scripts/fuzz.sh runs them under sanitizers. The
+  # The passes over all small models take minutes this way; scripts/check/fuzz.sh runs them under sanitizers. The
   # kernels' portable code is tested in the release tree; here those with vectors are.
   run_tests asan --label-regex '^(unit|fuzz)$' --exclude-regex '^(fuzz[.]passes|unit[.]backends[.]onednn[.]generic)$'
 fi

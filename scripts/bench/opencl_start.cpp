@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an OpenCL driver alone needs for a second start: it is opened, a binary that it has built
-// before is loaded, and one kernel of it runs. scripts/check_opencl.sh --start measures npu-run
+// before is loaded, and one kernel of it runs. scripts/check/opencl.sh --start measures npu-run
 // beside it.
 //
 //   opencl_start --write FILE   builds the kernel, runs it, and writes the driver's binary

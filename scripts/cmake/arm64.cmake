@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Toolchain of the preset arm64: Debian's cross compiler, libraries from the folder that scripts/check_arm64.sh unpacks
+# Toolchain of the preset arm64: Debian's cross compiler, libraries from the folder that scripts/check/arm64.sh unpacks
 # ($NPU_ARM64_SYSROOT when the tree is configured, by default where the script puts it), and qemu-user for tests.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
@@ -18,7 +18,7 @@ endif()
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES NPU_ARM64_SYSROOT)
 if(NOT EXISTS "${NPU_ARM64_SYSROOT}/usr/include")
   message(FATAL_ERROR
-    "no libraries of arm64 in ${NPU_ARM64_SYSROOT}; scripts/check_arm64.sh --sysroot-only unpacks them there")
+    "no libraries of arm64 in ${NPU_ARM64_SYSROOT}; scripts/check/arm64.sh --sysroot-only unpacks them there")
 endif()
 set(CMAKE_SYSROOT "${NPU_ARM64_SYSROOT}")
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

@@ -134,12 +134,12 @@ mask_log() {
 
 # Ends a case, as skipped, where the backend opencl or a device for it is missing. Kernels that a driver keeps belong to
 # the case, which says how many it builds at most: opencl/budget.sh adds that up, and pocl's are counted when the case
-# ends. One that builds many is skipped unless NPU_TEST_MANY_KERNELS is 1, which scripts/check_opencl.sh --tests sets.
+# ends. One that builds many is skipped unless NPU_TEST_MANY_KERNELS is 1, which scripts/check/opencl.sh --tests sets.
 #   need_opencl COUNT|many
 need_opencl() {
   opencl_budget=$1
   if [ "$opencl_budget" = many ] && [ "${NPU_TEST_MANY_KERNELS:-}" != 1 ]; then
-    echo "skipped: it builds more kernels than the tests may; scripts/check_opencl.sh --tests runs it"
+    echo "skipped: it builds more kernels than the tests may; scripts/check/opencl.sh --tests runs it"
     exit 77
   fi
   POCL_CACHE_DIR=$(pwd)/kernels

@@ -8,4 +8,4 @@ set -eu
   echo "no ONNX cases; on Debian: apt-get install libonnx-testdata" >&2
   exit 77
 }
-NPU_BIN=$2 "$1/scripts/onnx_suite.sh" --import-only 2>/dev/null | grep '^refused' | diff "$1/testdata/onnx/refused.txt" -
+NPU_BIN=$2 "$1/scripts/check/onnx_suite.sh" --import-only 2>/dev/null | grep '^refused' | diff "$1/testdata/onnx/refused.txt" -

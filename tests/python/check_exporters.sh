@@ -166,7 +166,7 @@ check_gnn() {
 }
 
 check_corpus() {
-  "$scripts/make_op_corpus.py" -o . --category shape --category newer_ops 2>corpus.log || fail "$(tail -n 1 corpus.log)"
+  "$scripts/op_corpus/make_op_corpus.py" -o . --category shape --category newer_ops 2>corpus.log || fail "$(tail -n 1 corpus.log)"
   case $version in
     1.13.*)
       for name in shape newer_ops; do

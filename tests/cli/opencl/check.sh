@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The cases of npu-backend(3) that need few kernels; scripts/check_opencl.sh runs all of them.
+# The cases of npu-backend(3) that need few kernels; scripts/check/opencl.sh runs all of them.
 . "$CASES/lib.sh"
 need_opencl 2
 cases=

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# scripts/check_opencl.sh on models of a few kernels: whole, split over two and three devices, and one whose groups are said
+# scripts/check/opencl.sh on models of a few kernels: whole, split over two and three devices, and one whose groups are said
 # to be more than its kernels, which fails.
 . "$CASES/lib.sh"
 need_opencl many
 bin=$(cd "$(dirname "$(command -v npu-run)")" && pwd)
 here=$(pwd)
 check() {
-  "$here/$CASES/../../scripts/check_opencl.sh" --build "$@" 2>messages >lines
+  "$here/$CASES/../../scripts/check/opencl.sh" --build "$@" 2>messages >lines
   echo "exit $?"
   tr -s ' ' <lines | sed 's/ max abs .*//'
   cat messages

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases of testdata/ops, which scripts/make_op_corpus.py makes: documents, inputs, weights and
-// PyTorch's results.
+// The cases of testdata/ops, which scripts/op_corpus/make_op_corpus.py makes: documents, inputs,
+// weights and PyTorch's results.
 #pragma once
 
 #include <algorithm>

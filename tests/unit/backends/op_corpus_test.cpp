@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every case of testdata/ops, made by scripts/make_op_corpus.py, against PyTorch's results: as a
-// whole on the cpu device, and once more with the nodes that the npu device claims on npu.
+// Every case of testdata/ops, made by scripts/op_corpus/make_op_corpus.py, against PyTorch's
+// results: as a whole on the cpu device, and once more with the nodes that the npu device claims on
+// npu.
 //
 // On the cpu device the tolerance is the case's own. The npu device computes float32 in another
 // order and bfloat16 with other roundings in between, so there it is npu-run's default.

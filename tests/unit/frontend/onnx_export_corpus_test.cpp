@@ -3,7 +3,7 @@
 // what the document gives, also where inputs hold NaN, infinities and numbers of any size.
 //
 // With NPU_EXPORT_CASES the files, inputs and what the document gives stay in that folder, for
-// scripts/check_onnx_export.js, which runs them with ONNX Runtime.
+// scripts/check/onnx_export.js, which runs them with ONNX Runtime.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>

@@ -3,7 +3,7 @@
 
 // Functions of vectors of floats that are kernels of their own: to two units in the last place, all
 // floats, subnormal ones and results included (npu-onednn(7) has a table, which
-// scripts/bench/function_ulps.cpp measures). Everything is inlined into functions that are compiled
+// scripts/check/function_ulps.sh measures). Everything is inlined into functions that are compiled
 // once for each instruction set.
 //
 // Polynomials are minimax in the relative error of the result (E. Remez' exchange), their

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far the functions of one operand are from float64, in units in the last place of float32: on
 // floats of every exponent, around the places where the functions change their ways, and on random
-// ones. `[.all_floats]`, which scripts/function_ulps.sh runs, measures all 2^32.
+// ones. `[.all_floats]`, which scripts/check/function_ulps.sh runs, measures all 2^32.
 #include <array>
 #include <atomic>
 #include <bit>

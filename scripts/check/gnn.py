@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs plans of graph neural networks over real and random graphs and compares with PyTorch.
 
-Usage: scripts/check_gnn.py [-d FOLDER] [--graph NAME=GRAPH[,FEATURES]]... [--parts LIST] [--threads N] [--target NAME]
+Usage: scripts/check/gnn.py [-d FOLDER] [--graph NAME=GRAPH[,FEATURES]]... [--parts LIST] [--threads N] [--target NAME]
                             [--build FOLDER]
 
 GraphSAGE, GCN and GAT of two layers on each graph. A plan takes whatever is fastest, so the measured table is changed
@@ -25,9 +25,9 @@ import sys
 try:
     import numpy
 except ImportError:
-    sys.exit("check_gnn.py: needs Debian's python3-numpy and python3-torch; run it with /usr/bin/python3")
+    sys.exit("gnn.py: needs Debian's python3-numpy and python3-torch; run it with /usr/bin/python3")
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = {"graphsage": [], "gcn": [], "gat": ["--heads", "2"]}
 RANDOM_GRAPHS = {"random": (3000, 12000, 32), "flickr-size": (89250, 899756, 500)}
 
@@ -35,7 +35,7 @@ RANDOM_GRAPHS = {"random": (3000, 12000, 32), "flickr-size": (89250, 899756, 500
 def run(*command, allowed=(0,)):
     result = subprocess.run([str(part) for part in command], capture_output=True, check=False)
     if result.returncode not in allowed:
-        sys.exit(f"check_gnn.py: {' '.join(map(str, command))} failed:\n{result.stderr.decode()}")
+        sys.exit(f"gnn.py: {' '.join(map(str, command))} failed:\n{result.stderr.decode()}")
     return result
 
 
@@ -137,7 +137,7 @@ def main():
         name, separator, rest = text.partition("=")
         graph, _, features = rest.partition(",")
         if not separator or not graph:
-            sys.exit(f"check_gnn.py: --graph '{text}': expected NAME=GRAPH[,FEATURES]")
+            sys.exit(f"gnn.py: --graph '{text}': expected NAME=GRAPH[,FEATURES]")
         graph = pathlib.Path(graph).resolve()
         if features:
             features = pathlib.Path(features).resolve()

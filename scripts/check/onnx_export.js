@@ -6,11 +6,11 @@
 //
 //   NPU_EXPORT_CASES=/tmp/cases build/bin/npu_unit_frontend 'export onnx: each op*'
 //   npm install --ignore-scripts --prefix /tmp/ort onnxruntime-node
-//   NODE_PATH=/tmp/ort/node_modules scripts/check_onnx_export.js /tmp/cases
+//   NODE_PATH=/tmp/ort/node_modules scripts/check/onnx_export.js /tmp/cases
 'use strict';
 const fs = require('fs');
 const path = require('path');
-const {readSafetensors} = require('./bench/run_onnx.js');
+const {readSafetensors} = require('../bench/run_onnx.js');
 const ort = require('onnxruntime-node');
 
 const RTOL = 1e-4, ATOL = 1e-5;
@@ -63,4 +63,4 @@ async function main() {
   process.exit(count > 0 ? 1 : 0);
 }
 
-main().catch((error) => { console.error('check_onnx_export: ' + error.message); process.exit(1); });
+main().catch((error) => { console.error('onnx_export: ' + error.message); process.exit(1); });

@@ -5,14 +5,14 @@
 # architectures at once; nothing on this system changes. Without the device "cpu": libtorch for ARM would be 215 MB of
 # packages more.
 #
-# Usage: scripts/check_arm64.sh [OPTION] [CTEST-OPTION...]     e.g. -R unit.kernels; default: all unit tests
+# Usage: scripts/check/arm64.sh [OPTION] [CTEST-OPTION...]     e.g. -R unit.kernels; default: all unit tests
 #   --sysroot-only   unpack the libraries and stop; then: cmake --preset arm64 && cmake --build --preset arm64
 #   --models-only    build and run no unit tests
 #
 # The folder is ${XDG_CACHE_HOME:-~/.cache}/npu-arm64/sysroot, or $NPU_ARM64_SYSROOT; remove it to unpack anew.
 # On Debian 12 it needs g++-aarch64-linux-gnu and qemu-user, beside what quickstart.sh installs.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/npu-arm64
 export NPU_ARM64_SYSROOT=${NPU_ARM64_SYSROOT:-$folder/sysroot}
 packages=(
@@ -22,7 +22,7 @@ packages=(
 )
 
 fail() {
-  echo "check_arm64.sh: $*" >&2
+  echo "arm64.sh: $*" >&2
   exit 1
 }
 

@@ -4,17 +4,17 @@
 # What it finds lands in build-fuzz/crashes/; copy it to testdata/corpus/<name>/ under a name that says
 # what is wrong, so that every test run replays it.
 #
-# Usage: scripts/fuzz.sh [SECONDS [NAME...]]        60 seconds each and all targets unless said otherwise
-#        scripts/fuzz.sh --runs NUMBER [NAME...]    a fixed number of runs from a fixed seed, as gates.sh does; what
+# Usage: scripts/check/fuzz.sh [SECONDS [NAME...]]        60 seconds each and all targets unless said otherwise
+#        scripts/check/fuzz.sh --runs NUMBER [NAME...]    a fixed number of runs from a fixed seed, as gates.sh does; what
 #                                                   it learns is forgotten, so every run does the same; inputs
 #                                                   have at most 4 KiB, for the target passes, which takes seconds
 #                                                   for each, 1 KiB
-#        scripts/fuzz.sh --list                     the targets with their seed inputs
+#        scripts/check/fuzz.sh --list                     the targets with their seed inputs
 #
 # The targets are those that npu_add_fuzzer() in tests/fuzz/CMakeLists.txt names; onednn_blob is among them if
 # build/ has the onednn backend, which it loads from there.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 limit=(-max_total_time=60 -timeout=10) runs=0
 case ${1:-} in
@@ -31,7 +31,7 @@ case ${1:-} in
     ;;
   "") ;;
   *[!0-9]*)
-    echo "fuzz.sh: '$1' is no number of seconds; see scripts/fuzz.sh --help" >&2
+    echo "fuzz.sh: '$1' is no number of seconds; see scripts/check/fuzz.sh --help" >&2
     exit 2
     ;;
   *)

@@ -17,9 +17,7 @@ import sys
 import tempfile
 
 import numpy as np
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench"))
-import onnx_writer as onnx  # noqa: E402
+import onnx_writer as onnx
 
 RANDOM = np.random.default_rng(17)
 

@@ -3,7 +3,7 @@
 # Checks the backend opencl on the first OpenCL device of this machine, with what the tests leave out because drivers
 # compile slowly: all cases of npu-backend(3), and models on it, compared with the same models on the CPU.
 #
-# Usage: scripts/check_opencl.sh [--build FOLDER] [--full] [--no-cases] [--split 2|3] [--start] [--random N] [--tests] [--gnn] [--graph NAME=GRAPH[,FEATURES]]... [MODEL.json...]
+# Usage: scripts/check/opencl.sh [--build FOLDER] [--full] [--no-cases] [--split 2|3] [--start] [--random N] [--tests] [--gnn] [--graph NAME=GRAPH[,FEATURES]]... [MODEL.json...]
 #
 #   --build FOLDER   where bin/ lies; build by default
 #   --full           conformance with all repetitions instead of --quick
@@ -14,7 +14,7 @@
 #   --random N       N random nodes, in every dtype of the device, compared with the definitions of their ops
 #   --tests          the tests of the backend, those too that build more kernels than the tests may
 #   --gnn            graph neural networks over cpu, gpu and npu beside PyTorch instead of models, on two random graphs
-#   --graph ...      a graph for --gnn besides; scripts/check_gnn.py does the work and needs its packages
+#   --graph ...      a graph for --gnn besides; scripts/check/gnn.py does the work and needs its packages
 #   MODEL.json       instead of the models of testdata; weights in MODEL.safetensors, otherwise random ones
 #
 # A line for each model: fusion groups and kernels, of the report of npu-compile, nodes by device, and the largest
@@ -22,7 +22,7 @@
 # launch one. Copies to outputs are kernels besides; groups that are split are listed with the reason, and fail.
 # The last line counts; the exit status is 0 only if all pass. Kernels are kept in a scratch folder, or in POCL_CACHE_DIR.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 build=build quick=--quick cases=1 gnn=0 split=0 start=0 random=0 tests=0 graphs=() models=()
 usage() {
@@ -62,7 +62,7 @@ done
 bin=$(cd "$build/bin" 2>/dev/null && pwd)
 PATH=$bin:$PATH
 [[ -n $bin && -x $bin/npu-run ]] || {
-  echo "check_opencl.sh: no npu-run in $build/bin; build it first" >&2
+  echo "opencl.sh: no npu-run in $build/bin; build it first" >&2
   exit 1
 }
 python=${PYTHON:-/usr/bin/python3}
@@ -71,7 +71,7 @@ trap 'rm -rf "$scratch"' EXIT
 export POCL_CACHE_DIR=${POCL_CACHE_DIR:-$scratch/kernels} XDG_CACHE_HOME=$scratch/cache
 mkdir -p "$POCL_CACHE_DIR"
 if ! npu-run --list-backends | grep -q '"id":"opencl:0".*"usable":true'; then
-  echo "check_opencl.sh: no OpenCL device; npu-run --list-backends says why" >&2
+  echo "opencl.sh: no OpenCL device; npu-run --list-backends says why" >&2
   exit 77
 fi
 if [[ $tests -eq 1 ]]; then
@@ -89,7 +89,7 @@ if [[ $gnn -eq 1 ]]; then
       --features-file "$scratch/random$size.npy" || exit
     graphs+=(--graph "random$size=$scratch/random$size.mtx,$scratch/random$size.npy")
   done
-  "$python" scripts/check_gnn.py --target trio -d "$scratch/gnn" --build "$build" "${graphs[@]}"
+  "$python" scripts/check/gnn.py --target trio -d "$scratch/gnn" --build "$build" "${graphs[@]}"
   exit
 fi
 

@@ -8,13 +8,10 @@ Output: "pass CASE" or "differs CASE: why" for each; exit 1 if one differs.
 """
 
 import itertools
-import os
 import sys
 
 import numpy as np
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from onnx_newer_ops import attention, real, run  # noqa: E402
+from onnx_newer_ops import attention, real, run
 
 
 def pads_of(x, kernel, strides, dilations, auto_pad, pads):

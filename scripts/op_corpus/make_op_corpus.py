@@ -21,9 +21,12 @@ files are the same on every CPU but for the last bits of results. Tensors are ti
 
 import argparse
 import importlib
+import pathlib
 import sys
 
 sys.dont_write_bytecode = True  # leave no __pycache__ beside the scripts
+# Instead of this folder, whose modules are parts of the package: export/ and op_corpus/ are found there.
+sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 from export.errors import UserError  # noqa: E402
 from export.interpreter import require_torch  # noqa: E402
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop of scripts/torture.sh."""
+"""The loop of scripts/check/torture.sh."""
 
 import argparse
 import collections
@@ -13,7 +13,7 @@ import attacks
 import attacks_of_plans
 from sandbox import Failure
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def arguments():

@@ -18,9 +18,7 @@ import sys
 import tempfile
 
 import numpy as np
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench"))
-import onnx_writer as onnx  # noqa: E402
+import onnx_writer as onnx
 
 PLACES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"]
 ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
