@@ -8,9 +8,7 @@ source=$(cd "$1" && pwd)
 checks=$source/tests/tree
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-mkdir -p "$copy/tests"
-cp -r "$source/libcore" "$source/tools" "$source/CONTRIBUTING.md" "$copy/"
-cp -r "$checks" "$source/tests/unit" "$copy/tests/"
+cp -r "$source/libcore" "$source/tools" "$source/scripts" "$source/man" "$source/tests" "$source/CONTRIBUTING.md" "$copy/"
 
 # The check must fail and print the text. $1: text, rest: the check
 expect() {
@@ -74,3 +72,23 @@ expect 'TwiceThere is also in libcore/src/support/digest.cpp' sh "$checks/check_
 echo 'bool wide() { return __builtin_cpu_supports("avx512f") != 0; }' | plant libcore/backends/onednn/kernels/norms.cpp
 expect 'asks the CPU; cpu_has of npu/device/isa_level.hpp knows the limit' sh "$checks/check_cpu.sh"
 uproot libcore/backends/onednn/kernels/norms.cpp
+
+# Two scripts that only name each other.
+echo 'exec scripts/bench/unheard_of.py' | plant scripts/bench/nobody.sh
+echo '"""Started by nobody.sh."""' | plant scripts/bench/unheard_of.py
+expect 'scripts/bench/nobody.sh: no page of man/, no test and no line of CONTRIBUTING.md leads to it' sh "$checks/check_scripts.sh"
+expect 'scripts/bench/unheard_of.py: no page of man/' sh "$checks/check_scripts.sh"
+uproot scripts/bench/unheard_of.py
+uproot scripts/bench/nobody.sh
+
+# A module of a package that no script imports.
+echo 'NOTHING = 0' | plant scripts/export/nowhere.py
+expect 'scripts/export/nowhere.py: no page of man/' sh "$checks/check_scripts.sh"
+uproot scripts/export/nowhere.py
+
+# Scripts at the top, each of which a reached one names.
+for number in 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20; do
+  echo "scripts/many$number.sh" | plant scripts/test.sh
+  echo 'exit' | plant "scripts/many$number.sh"
+done
+expect 'entries, expected at most 20' sh "$checks/check_scripts.sh"
