@@ -7,7 +7,7 @@
 #   pages      every program has a page, and groff has nothing to say about any page
 #   examples   the EXAMPLES of every page run
 #   readme     the first example of README.md runs
-#   changelog  its first section is Unreleased
+#   changelog  its first section is an unreleased one
 #   onnx       the table of ops in npu-onnx(7) is that of the frontend
 #   kernels    npu(7) says of every kernel of the onednn backend what it promises
 #   opencl     the list of ops in npu-opencl(7) is that of the target
@@ -217,7 +217,8 @@ check_readme() {
 
 check_changelog() {
   first=$(sed -n '/^## /{p;q;}' "$source/CHANGELOG.md")
-  [ "$first" = "## Unreleased" ] || fault "CHANGELOG.md: the first section is '$first', expected '## Unreleased'"
+  expr "$first" : '## [0-9.]* (unreleased)$' >/dev/null ||
+    fault "CHANGELOG.md: the first section is '$first', expected '## X.Y.Z (unreleased)'"
 }
 
 # The number that the table of npu(7) gives for format $1.
