@@ -6,7 +6,8 @@
 #   options    every option in --help is in the manual page and in the completions, and the other way round
 #   pages      every program has a page, and groff has nothing to say about any page
 #   examples   the EXAMPLES of every page run
-#   readme     the first example of README.md runs
+#   readme     the sh blocks of README.md run (those marked bash need a device, a checkout or minutes), and its sample of a
+#              report is what the first one prints
 #   changelog  its first section is an unreleased one
 #   onnx       the table of ops in npu-onnx(7) is that of the frontend
 #   kernels    npu(7) says of every kernel of the onednn backend what it promises
@@ -205,10 +206,22 @@ check_examples() {
 
 check_readme() {
   prepare_scratch
-  awk '/^```sh$/ && !seen { here = 1; seen = 1; next } /^```$/ { here = 0 } here' "$source/README.md" \
-    >"$scratch/commands"
-  [ -s "$scratch/commands" ] || fault "README.md has no example"
-  run_commands "$scratch/commands" README.md
+  mkdir "$scratch/tmp"
+  block=1
+  while :; do
+    awk -v wanted="$block" '/^```sh$/ { here = ++seen == wanted; next } /^```$/ { here = 0 } here' "$source/README.md" |
+      sed "s#/tmp/#$scratch/tmp/#g" >"$scratch/commands"
+    [ -s "$scratch/commands" ] || break
+    run_commands "$scratch/commands" "README.md (block $block)"
+    [ $block -gt 1 ] || cp "$scratch/output" "$scratch/first"
+    block=$((block + 1))
+  done
+  [ $block -gt 1 ] || fault "README.md has no example"
+  awk '/^```text$/ { here = 1; next } /^```$/ { here = 0 } here' "$source/README.md" | grep -vx -F ... >"$scratch/sample" ||
+    fault "README.md has no sample of a report"
+  sed 's/ *$//' "$scratch/first" | sort -u >"$scratch/printed"
+  sort -u "$scratch/sample" >"$scratch/shown"
+  report_missing "README.md: the sample has a line that the first example does not print" "$scratch/shown" "$scratch/printed"
   for tool in $tools; do
     head -n 60 "$source/README.md" | grep -q "^- \[\`$tool\`\](man/$tool.1) " || fault "README.md has no bullet for $tool"
   done
