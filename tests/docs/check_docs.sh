@@ -10,7 +10,7 @@
 #              report is what the first one prints
 #   changelog  its first section is an unreleased one
 #   onnx       the table of ops in npu-onnx(7) is that of the frontend
-#   kernels    npu(7) says of every kernel of the onednn backend what it promises
+#   kernels    npu-onednn(7) says of every kernel of the onednn backend what it promises
 #   opencl     the list of ops in npu-opencl(7) is that of the target
 #   differences a page states each difference that the generator of networks leaves out
 #   versions   the table of versions in npu(7) is what the sources say, and other versions are met as it says
@@ -150,9 +150,9 @@ check_onnx() {
 check_kernels() {
   sed -n 's/.*kName = "\([a-z0-9-]*\)";.*/\1/p' "$source"/libcore/backends/onednn/kernels/*.hpp | sort -u >"$scratch/kernels"
   [ -s "$scratch/kernels" ] || fault "no kernel with a name in libcore/backends/onednn/kernels"
-  sed -n '/^\.Ss Numbers/,/^\.Ss Files/s/^\.It //p' "$source/man/npu.7" | tr -d ' ' | tr ',' '\n' | sort -u >"$scratch/page"
+  sed -n '/^\.Ss Kernels/,/^\.Ss Winograd/s/^\.It //p' "$source/man/npu-onednn.7" | tr -d ' ' | tr ',' '\n' | sort -u >"$scratch/page"
   for kernel in $(comm -23 "$scratch/kernels" "$scratch/page"); do
-    fault "man/npu.7, section Numbers: kernel '$kernel' is not in the table"
+    fault "man/npu-onednn.7, section Kernels: kernel '$kernel' is not in the list"
   done
 }
 

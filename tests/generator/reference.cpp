@@ -15,7 +15,7 @@ namespace {
 
 using Where = StatedDifference::Where;
 
-constexpr std::string_view kPage = "npu.7";
+constexpr std::string_view kPage = "npu-onednn.7";
 constexpr StatedDifference kStated[] = {
     {"npu", "relu relu_ clamp hardtanh relu6 clamp_min clamp_max max_pool1d max_pool2d max_pool3d",
      Where::kNaN, kPage, "relu, clamp, hardtanh and max pooling drop NaN;"},

@@ -113,7 +113,7 @@ TEST_CASE("the cpu device runs the op corpus as PyTorch does", "[corpus]") {
   }
 }
 
-// oneDNN's relu, clip and max pooling drop NaN, as npu(7) says of the npu device.
+// oneDNN's relu, clip and max pooling drop NaN, as npu-onednn(7) says.
 const std::set<std::string> kDropsNan{"activation/relu_nan", "elementwise/clamp_infinite",
                                       "pooling/max_pool2d_nan"};
 

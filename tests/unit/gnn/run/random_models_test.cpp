@@ -430,7 +430,7 @@ TEST_CASE("plans, blocks and whole graphs are within the bounds of double precis
     const auto most = static_cast<std::uint32_t>(std::min(4, drawn.graph.node_count()));
     options.part_counts = {static_cast<std::int32_t>(1 + below(most, random))};
     options.device_cover = below(3, random) == 0;
-    // A relu of oneDNN's on npu makes 0 of NaN, as npu(7) says.
+    // A relu of oneDNN's on npu makes 0 of NaN, as npu-onednn(7) says.
     if (drawn.has_none) options.settings.devices = {"cpu", "gpu"};
     CHECK(difference(run(folder, options), expected) == "");
     options = plan_options(folder);
