@@ -559,8 +559,8 @@ Results quantized(const Call& call) {
     } else if (!std::isfinite(element.value)) {
       element = anything();
     } else {
-      const Bounded steps =
-          rounded(element.value / s, element.error / s, 2 * std::abs(element.value / s));
+      const Bounded steps = rounded(element.value / s, element.error / s,
+                                    2 * std::abs(element.value / s) + std::abs(z));
       element = exactly(
           [&](double v) { return std::clamp(std::nearbyint(v) + z, least.value, most.value); },
           steps);

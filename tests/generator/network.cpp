@@ -20,11 +20,16 @@ namespace {
 
 using Kind = NetworkTensor::Kind;
 
+/// The argument of a layer that is at its edge while all others are plain; kDrawn: all as drawn.
+enum Edge { kDrawn, kPadding, kStride, kDilation, kGroups, kCeil, kChannels, kExtents, kEdges };
+
 /// Ops by what they are to fusion.
 struct Catalogue {
   std::vector<std::string> all, undefined;
   std::vector<std::string> anchors, activations, arithmetic, functions;
   std::vector<std::vector<std::string>> others;  ///< by row
+  std::map<FusionRole, std::vector<std::string>> alike;
+  std::vector<std::pair<std::string, int>> turns;
 
   Catalogue() {
     std::set<std::string, std::less<>> claimed;
@@ -40,6 +45,9 @@ struct Catalogue {
       if (row == nullptr || info == nullptr) undefined.push_back(op);
       if (row == nullptr || info == nullptr || row->draw == nullptr) continue;
       all.push_back(op);
+      const bool is_layer = info->role == FusionRole::kConv || info->role == FusionRole::kWindow;
+      for (int edge = kDrawn; edge < (is_layer ? kEdges : kPadding); ++edge)
+        turns.emplace_back(op, edge);
       add(op, *info, rows[row]);
     }
     for (const std::string& op : all) {
@@ -51,6 +59,7 @@ struct Catalogue {
 
   void add(const std::string& op, const OpInfo& info, std::vector<std::string>& row) {
     const FusionRole role = info.role;
+    if (role >= FusionRole::kRelu && role <= FusionRole::kPower) alike[role].push_back(op);
     if (info.kind == OpKind::kAnchor) return anchors.push_back(op);
     if (is_activation(role)) return activations.push_back(op);
     if (role >= FusionRole::kAdd && role <= FusionRole::kPower) return arithmetic.push_back(op);
@@ -77,17 +86,68 @@ bool suits(const Values& values, const DrawnOperand& wanted) {
   return true;
 }
 
+/// Of a convolution or a pooling that reads nothing that there is.
+void set_edge(NodeDraw& d, int edge) {
+  const bool is_pool = d.attrs.contains("kernel_size");
+  const auto count = is_pool ? d.attrs["kernel_size"].size() : d.operands[1].shape.size() - 2;
+  const std::int64_t channels = edge == kChannels ? d.one_of({15, 17}) : 16 * d.pick(1, 2);
+  const std::int64_t groups = edge == kGroups ? (d.chance(50) ? channels / 8 : channels) : 1;
+  Shape source{1, channels}, weight{channels, channels / groups};
+  Ints kernel, padding, stride, dilation;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t taps = is_pool ? d.pick(2, 3) : d.one_of({1, 2, 3, 3});
+    kernel.push_back(taps);
+    weight.push_back(taps);
+    source.push_back(edge == kExtents ? taps + d.pick(is_pool ? 0 : -1, 1)
+                                      : d.pick(count == 3 ? 4 : 6, count == 3 ? 5 : 9));
+    padding.push_back(edge == kPadding && !is_pool    ? taps + d.pick(-1, 1)
+                      : edge == kCeil || d.chance(50) ? taps / 2
+                                                      : 0);
+    stride.push_back(edge == kStride ? taps + d.pick(0, 1) : is_pool ? taps : 1);
+    dilation.push_back(edge == kDilation ? d.pick(2, 3) : 1);
+  }
+  if (edge == kStride && d.attrs["padding"] == "same") d.attrs["padding"] = "valid";
+  d.operands[0].shape = source;
+  if (!is_pool) d.operands[1].shape = weight;
+  if (!is_pool && d.operands.size() > 2) d.operands[2].shape = {channels};
+  const std::pair<const char*, Json> arguments[] = {{"kernel_size", kernel},
+                                                    {"padding", padding},
+                                                    {"stride", stride},
+                                                    {"dilation", dilation},
+                                                    {"groups", groups},
+                                                    {"ceil_mode", edge == kCeil},
+                                                    {"output_padding", Ints(count, 0)}};
+  for (const auto& [argument, value] : arguments) {
+    if (d.attrs.contains(argument) && !d.attrs[argument].is_string()) d.attrs[argument] = value;
+  }
+}
+
 class Drawer {
  public:
   Drawer(Random& random, const NetworkStyle& style) : random_(random), style_(style) {}
 
   Network draw() {
     NodeDraw dice(random_, "", style_.dtype);
-    const std::int64_t most = style_.most_nodes, count = dice.chance(20) ? 1 : dice.pick(1, most);
-    for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t most = style_.most_nodes,
+                       count = style_.is_chain   ? dice.pick(2, std::min<std::int64_t>(most, 4))
+                               : dice.chance(20) ? 1
+                                                 : dice.pick(1, most);
+    for (std::int64_t i = 0; i < count && style_.turn < 0; ++i) {
       for (int attempt = 0; attempt < 8; ++attempt) {
+        follows_ = attempt < 5 && !network_.nodes.empty() && (style_.is_chain || dice.chance(30));
         const bool is_given = network_.nodes.empty() && !style_.first.empty();
         if (add_node(is_given ? style_.first : choose_op(dice), attempt < 5)) break;
+      }
+    }
+    // As in a model in int8, where the next product reads bytes.
+    follows_ = style_.is_chain && !network_.nodes.empty() && dice.chance(75);
+    if (follows_) add_node("quantized_decomposed.quantize_per_tensor.default", true);
+    const auto& turns = Catalogue::get().turns;
+    for (std::int64_t i = 0; i < 5 && style_.turn >= 0; ++i) {
+      std::size_t turn = index_of(5 * style_.turn + i) % turns.size();
+      // Another one where it has no form in this style.
+      for (int attempt = 1; !add_node(turns[turn].first, false, turns[turn].second); ++attempt) {
+        if (attempt % 4 == 0) turn = index_of(dice.pick(0, std::ssize(turns) - 1));
       }
     }
     choose_outputs(dice);
@@ -95,13 +155,20 @@ class Drawer {
   }
 
  private:
-  /// The first node is as often something else as a product; those behind are mostly element-wise.
+  /// The first node is as often something else as a product, but in chains; those behind are mostly
+  /// element-wise, and often of the kind of the one that they follow.
   const std::string& choose_op(NodeDraw& dice) {
     const Catalogue& all = Catalogue::get();
     const auto any = [&](const std::vector<std::string>& list) -> const std::string& {
       return list[index_of(dice.pick(0, std::ssize(list) - 1))];
     };
-    const std::int64_t kind = network_.nodes.empty() ? dice.pick(50, 129) : dice.pick(0, 99);
+    if (follows_ && dice.chance(style_.is_chain ? 70 : 40)) {
+      const auto found = all.alike.find(fusion_role(network_.nodes.back().op));
+      if (found != all.alike.end()) return any(found->second);
+    }
+    const std::int64_t kind = network_.nodes.empty() ? dice.pick(style_.is_chain ? 100 : 50, 129)
+                              : style_.is_chain      ? dice.pick(-20, 64)
+                                                     : dice.pick(0, 99);
     if (kind < 25) return any(all.activations);
     if (kind < 50) return any(all.arithmetic);
     if (kind < 60) return any(all.functions);
@@ -111,8 +178,11 @@ class Drawer {
 
   bool find(NodeDraw& draw, DrawnOperand& operand,
             const std::function<bool(const Shape&)>& wanted) {
+    const bool is_last = follows_ && draw.operands.empty();
+    if (style_.turn >= 0 || (style_.is_chain && !is_last)) return false;
     std::vector<std::size_t> found;
-    for (std::size_t i = 0; i < network_.tensors.size(); ++i) {
+    for (std::size_t i = is_last ? network_.nodes.back().results[0] : 0;
+         i < network_.tensors.size(); ++i) {
       const NetworkTensor& tensor = network_.tensors[i];
       if (tensor.values.dtype != operand.dtype || !wanted(tensor.values.shape)) continue;
       if (tensor.kind == Kind::kWeight && !draw.chance(10)) continue;
@@ -127,7 +197,7 @@ class Drawer {
   }
 
   /// False if nothing came of it. `joins`: it has to read what there is.
-  bool add_node(const std::string& op, bool joins) {
+  bool add_node(const std::string& op, bool joins, int edge = kDrawn) {
     NodeDraw draw(random_, op, style_.dtype);
     draw.may_be_empty = style_.may_be_empty;
     draw.find = [&](DrawnOperand& operand, const std::function<bool(const Shape&)>& wanted) {
@@ -135,6 +205,7 @@ class Drawer {
     };
     try {
       row_of(op)->draw(draw);
+      if (edge != kDrawn) set_edge(draw, edge);
     } catch (const Error&) {
       return false;
     }
@@ -145,7 +216,12 @@ class Drawer {
     if (joins && !is_joined) return false;
     const std::size_t before = network_.tensors.size();
     NetworkNode node{.op = op, .attrs = draw.attrs, .operands = {}, .results = {}};
-    for (const DrawnOperand& operand : operands) node.operands.push_back(tensor_of(operand));
+    bool has_data = follows_;
+    for (DrawnOperand& operand : draw.operands) {
+      operand.is_weight |= style_.is_chain && has_data;
+      has_data |= !operand.is_weight;
+      node.operands.push_back(tensor_of(operand));
+    }
     if (!compute(node)) {
       network_.tensors.resize(before);
       return false;
@@ -239,6 +315,7 @@ class Drawer {
   Random& random_;
   const NetworkStyle& style_;
   Network network_;
+  bool follows_ = false;  ///< the next node is about the last result
 };
 
 double drawn_value(const DrawnOperand& operand, NodeDraw& dice) {
@@ -295,6 +372,7 @@ NetworkStyle draw_style(Random& random) {
     return style;
   }
   if (dice.chance(15)) style.dtype = dice.one_of({DType::kBFloat16, DType::kFloat16});
+  style.is_chain = dice.chance(40);
   style.has_specials = dice.chance(10);
   style.may_be_empty = dice.chance(4);
   return style;

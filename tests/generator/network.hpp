@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small networks drawn from the op catalogue: nodes around an op that a device claims or fuses,
-// chains of element-wise functions, shared operands, results that are read twice or returned.
+// chains of functions of one kind, shared operands, results that are read twice or returned; or
+// single nodes in turn, layers with each argument at its edge while all others are plain.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +51,8 @@ struct NetworkStyle {
   bool may_be_empty = false;
   std::int64_t opset = 0;  ///< of ONNX, in which every node has a form; 0: any node will do
   std::string first = {};  ///< the op of the first node; empty: drawn
+  bool is_chain = false;   ///< a node reads the last result and constants alone
+  std::int64_t turn = -1;  ///< of single nodes, which read inputs alone; below 0: of a network
 };
 NetworkStyle draw_style(Random& random);
 Network draw_network(Random& random, NetworkStyle style);

@@ -22,10 +22,11 @@ struct Totals {
   std::int64_t compared = 0;
   std::int64_t unknown = 0;
   std::int64_t failed = 0;
+  std::int64_t refused = 0;
   std::map<std::string, std::int64_t> refusals = {};
 };
 
-/// Each fourth seed has one node, of the ops in turn. `programs`: the folder of those that every
+/// Each fourth seed has single nodes in turn. `programs`: the folder of those that every
 /// hundredth seed goes through as well; empty: none.
 std::vector<Failure> check_seed(std::uint64_t seed, bool gpu, const std::string& programs,
                                 Totals& totals);

@@ -9,6 +9,7 @@
 #include "npu/compile/bundle.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/compile/fold_constants.hpp"
+#include "npu/device/isa_level.hpp"
 #include "npu/frontend/frontend.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
@@ -202,7 +203,7 @@ Way draw_way(Random& random, const Network& network, const NetworkStyle& style) 
   bool has_products = false;
   for (const NetworkNode& node : network.nodes) {
     has_products = has_products || is_product(fusion_role(node.op));
-    if (kind >= 75 && style.opset == 0 && dice.chance(35) && node.op != kGetitem)
+    if (kind >= 75 && style.opset == 0 && style.turn < 0 && dice.chance(35) && node.op != kGetitem)
       way.moved[network.name_of(node)] = "cpu";
   }
   way.fused = dice.chance(65);
@@ -217,11 +218,14 @@ Way draw_way(Random& random, const Network& network, const NetworkStyle& style) 
   if (style.dtype != DType::kFloat32) return way;
   const std::int64_t precision = dice.pick(0, 99);
   const bool is_plain = !style.has_specials && !style.may_be_empty;
-  if (is_plain && precision < (has_products ? 30 : 8)) {
+  const std::int64_t int8 = style.is_chain ? 60 : has_products ? 30 : 8;
+  if (is_plain && precision < int8) {
     way.precision = "int8";
     way.for_this_cpu = way.onnx_seed % 4 != 0;
-  } else if (precision < 45) {
-    way.precision = is_plain && precision < 40 ? "f16" : "bf16";
+  } else if (is_plain && precision < int8 + 15) {
+    way.precision = "f16";
+  } else if (precision > (is_plain ? 94 : 54) && isa_level() >= *find_isa_level("avx512")) {
+    way.precision = "bf16";
   }
   return way;
 }
