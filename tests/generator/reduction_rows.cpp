@@ -125,7 +125,11 @@ Results reduced(const Call& call) {
       return name.starts_with("std") ? square_root(spread) : spread;
     })};
     if (name.ends_with("_mean")) {
-      results.push_back(all(x.dtype, mean_of));
+      // libtorch updates a mean by differences, of which infinities have none.
+      results.push_back(all(x.dtype, [](Elements row) {
+        const Bounded mean = mean_of(row);
+        return std::isfinite(mean.value) ? mean : anything();
+      }));
     }
     return results;
   }

@@ -137,7 +137,9 @@ Value add_quantize(Lowering& lowering, const BoundNode& node, const Value& float
   if (call.to != DType::kUInt8 && call.to != DType::kInt8 && call.to != DType::kInt16) {
     lowering.refuse("dtype", "only uint8, int8 and int16 are supported");
   }
-  const Value source = by_channel ? lowering.plain(floats) : without_gaps(lowering, floats);
+  const bool is_reordered = is_byte(call.to);  // int16 in blocks of channels is not
+  const Value source =
+      by_channel || !is_reordered ? lowering.plain(floats) : without_gaps(lowering, floats);
   const Value target = lowering.temporary(call.to, with_type(source.layout, call.to));
   if (by_channel) {
     const Shape& shape = dimensions(source.layout);

@@ -211,6 +211,9 @@ void Lowering::copy_into(const Value& from, const Value& to, KernelKind kind) {
     if (plan_.steps.size() != steps) plan_.steps.back().kind = kind;
     return;
   }
+  if (!is_strided(from.layout)) {
+    refuse("", std::string(dtype_name(from.type)) + " in blocks of channels is not reordered");
+  }
   const Iteration space = iterate(to.layout);
   StridedCopy copy{dtype_size(from.type), space.extents, strides_in(space, from.layout),
                    space.strides};
