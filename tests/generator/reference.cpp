@@ -28,6 +28,9 @@ constexpr StatedDifference kStated[] = {
     {"*", "conv1d conv2d conv3d convolution", Where::kPadding, kPage,
      "A weight that is not finite counts as it is where it falls on the padding of a convolution, "
      "too, so that 0 times it is NaN there."},
+    {"npu", "conv_transpose1d conv_transpose2d conv_transpose3d convolution", Where::kNaN, kPage,
+     "Where no tap of a transposed convolution reaches, 0 times an element beside it may be added, "
+     "which is NaN if that is not finite."},
     {"*", "to _to_copy type_as", Where::kOutOfRange, kPage,
      "to an integer towards zero, and undefined for what the integer does not hold, as in "
      "PyTorch."}};
