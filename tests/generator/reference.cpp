@@ -111,7 +111,8 @@ bool holds(Where where, const std::string& precision, const Call& call) {
   const auto any = [&](std::size_t operand, auto&& test) {
     if (operand >= call.operand_count()) return false;
     const std::vector<Bounded>& data = call.operand(operand).data;
-    return std::any_of(data.begin(), data.end(), [&](Bounded x) { return test(x.value); });
+    return std::any_of(data.begin(), data.end(),
+                       [&](Bounded x) { return !x.is_known() || test(x.value); });
   };
   switch (where) {
     case Where::kNarrowNaN:
