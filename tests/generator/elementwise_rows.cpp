@@ -265,6 +265,8 @@ Results power(const Call& call) {
   const Values x = call.tensor_or_number("self", dtype);
   const Values e = call.tensor_or_number("exponent", dtype);
   return {zip(x, e, dtype, [](Bounded a, Bounded b) {
+    // PyTorch takes roots there, which minus infinity has none of.
+    if (a.value == -HUGE_VAL && std::abs(b.value) == 0.5) return anything();
     Bounded y = apply([&](double v) { return std::pow(v, b.value); }, a);
     y.error += variation([&](double v) { return std::pow(a.value, v); }, b);
     return y;
