@@ -79,7 +79,7 @@ Arithmetic arithmetic_of(const std::string& device, const std::string& precision
   by.stored = unit_of(dtype);
   if (dtype == DType::kFloat16) by.most = 65504;
   if (dtype == DType::kFloat16) by.least = 0x1p-24;
-  if (dtype == DType::kBFloat16 && by_option) by.least = 0x1p-126;
+  if (dtype == DType::kBFloat16) by.least = by_option ? 0x1p-126 : 0x1p-133;
   if (device != "npu") {
     by.unit = by.stored;
     by.ulps = by.formula = 4;
