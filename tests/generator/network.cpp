@@ -143,7 +143,7 @@ class Drawer {
     follows_ = style_.is_chain && !network_.nodes.empty() && dice.chance(75);
     if (follows_) add_node("quantized_decomposed.quantize_per_tensor.default", true);
     const auto& turns = Catalogue::get().turns;
-    for (std::int64_t i = 0; i < 5 && style_.turn >= 0; ++i) {
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(5, most) && style_.turn >= 0; ++i) {
       std::size_t turn = index_of(5 * style_.turn + i) % turns.size();
       // Another one where it has no form in this style.
       for (int attempt = 1; !add_node(turns[turn].first, false, turns[turn].second); ++attempt) {

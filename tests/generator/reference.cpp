@@ -28,7 +28,8 @@ constexpr StatedDifference kStated[] = {
     {"*", "conv1d conv2d conv3d convolution", Where::kPadding, kPage,
      "A weight that is not finite counts as it is where it falls on the padding of a convolution, "
      "too, so that 0 times it is NaN there."},
-    {"npu", "conv_transpose1d conv_transpose2d conv_transpose3d convolution", Where::kNaN, kPage,
+    {"npu", "conv_transpose1d conv_transpose2d conv_transpose3d convolution", Where::kUnreached,
+     kPage,
      "Where no tap of a transposed convolution reaches, 0 times an element beside it may be added, "
      "which is NaN if that is not finite."},
     {"*", "to _to_copy type_as", Where::kOutOfRange, kPage,
@@ -111,8 +112,7 @@ bool holds(Where where, const std::string& precision, const Call& call) {
   const auto any = [&](std::size_t operand, auto&& test) {
     if (operand >= call.operand_count()) return false;
     const std::vector<Bounded>& data = call.operand(operand).data;
-    return std::any_of(data.begin(), data.end(),
-                       [&](Bounded x) { return !x.is_known() || test(x.value); });
+    return std::any_of(data.begin(), data.end(), [&](Bounded x) { return test(x.value); });
   };
   switch (where) {
     case Where::kNarrowNaN:
@@ -124,6 +124,12 @@ bool holds(Where where, const std::string& precision, const Call& call) {
       return any(0, [](double x) { return std::abs(x) > 1e18; });
     case Where::kPadding:
       return any(1, [](double x) { return !std::isfinite(x); });
+    case Where::kUnreached: {
+      const std::vector<Bounded>& data = call.operand(0).data;
+      return (call.name() != "convolution" || call.boolean("transposed")) &&
+             std::any_of(data.begin(), data.end(),
+                         [](Bounded x) { return !std::isfinite(x.value + x.error); });
+    }
     case Where::kOutOfRange:
       return false;  // the conversion itself says what it does not hold
   }

@@ -14,7 +14,14 @@ namespace npu::test {
 struct StatedDifference {
   std::string_view device;  ///< "*": all
   std::string_view ops;     ///< as in an OpRow
-  enum class Where : std::uint8_t { kNaN, kNarrowNaN, kHuge, kOutOfRange, kPadding } where;
+  enum class Where : std::uint8_t {
+    kNaN,
+    kNarrowNaN,
+    kHuge,
+    kOutOfRange,
+    kPadding,
+    kUnreached
+  } where;
   std::string_view page;
   std::string_view sentence;
 };

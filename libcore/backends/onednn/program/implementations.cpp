@@ -72,8 +72,8 @@ bool has_unreached_places(const dnnl::primitive_desc_base& primitive) {
   return false;
 }
 
-/// True if a convolution passes over pixels and the channels do not fill the vectors of bytes that
-/// it copies those pixels with which it reads.
+/// True if a convolution has a stride and its channels do not fill the vectors in which the pixels
+/// that it reads are copied.
 bool copies_parts_of_vectors(const dnnl::primitive_desc_base& primitive) {
   constexpr std::int64_t kBytes = 16;  // AVX2; SSE4.1 copies 8
   const dnnl_convolution_desc_t* call = nullptr;
@@ -98,7 +98,8 @@ constexpr Row kWrong[] = {
      [](const dnnl::primitive_desc_base& primitive) {
        return has_channels_last(primitive) && reads_places(primitive);
      }},
-    // What it copies behind the last channel lands in the pixels of the next thread.
+    // What it copies behind the last channel lands in the pixels of the next thread. On AVX2 and
+    // SSE4.1; those of AVX-512 have another name, and masks.
     {dnnl_convolution, "jit_uni_int8_1x1", copies_parts_of_vectors},
     // Where no tap reaches it stores what its registers hold. On every CPU.
     {dnnl_deconvolution, "jit",
