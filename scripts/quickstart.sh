@@ -7,6 +7,7 @@
 #        scripts/quickstart.sh --packages-only        only the installation (scripts/test.sh shares it)
 #        scripts/quickstart.sh --packages-only --with-opencl   with those of the backend opencl
 #        scripts/quickstart.sh --packages-only --ci   and what .ci/run, gates.sh, format.sh, lint.sh and fuzz.sh need
+#        scripts/quickstart.sh --packages-only --arm64         with those of scripts/check/arm64.sh
 #
 # Needs Debian's apt for what is missing, and root or sudo then. Nothing is installed twice: a second run
 # takes seconds. The build tree is build/, the one that scripts/test.sh uses.
@@ -33,6 +34,8 @@ ci_packages=(
   python3-torch python3-numpy libonnx-testdata
   slurm-wlm munge ccache
 )
+# What scripts/check/arm64.sh needs beside them.
+arm64_packages=(g++-aarch64-linux-gnu qemu-user)
 
 say() { printf '\n==> %s\n' "$*"; }
 
@@ -132,8 +135,12 @@ case "$*" in
     packages+=("${opencl_packages[@]}" "${ci_packages[@]}")
     install_packages
     ;;
+  "--packages-only --arm64")
+    packages+=("${arm64_packages[@]}")
+    install_packages
+    ;;
   *)
-    printf 'Usage: %s [--with-opencl] [--packages-only [--with-opencl | --ci]]\n' "$0" >&2
+    printf 'Usage: %s [--with-opencl] [--packages-only [--with-opencl | --ci | --arm64]]\n' "$0" >&2
     exit 2
     ;;
 esac

@@ -10,7 +10,7 @@
 #   --models-only    build and run no unit tests
 #
 # The folder is ${XDG_CACHE_HOME:-~/.cache}/npu-arm64/sysroot, or $NPU_ARM64_SYSROOT; remove it to unpack anew.
-# On Debian 12 it needs g++-aarch64-linux-gnu and qemu-user, beside what quickstart.sh installs.
+# The cross compiler and the emulator are installed where they are missing (quickstart.sh --packages-only --arm64).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/npu-arm64
@@ -95,8 +95,7 @@ need dpkg-deb dpkg
 need apt-get apt
 unpack_sysroot
 [ "$only" != --sysroot-only ] || exit 0
-need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
-need qemu-aarch64 qemu-user
+scripts/quickstart.sh --packages-only --arm64
 cmake --preset arm64 >/dev/null
 cmake --build --preset arm64 --parallel "$(nproc)" --target programs
 run_models
