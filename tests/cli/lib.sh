@@ -185,6 +185,7 @@ vendor_target() {
 
 # Ends a case, as skipped, where processes that speak over MPI cannot be started; together() starts COUNT of them.
 #   need_mpi; together COUNT COMMAND...
+# MPI does not start everywhere, for example without a network or shared memory.
 need_mpi() {
   transports=$(dirname "$(command -v npu-plan)")/../lib/npu/transports
   mpi_lacks=

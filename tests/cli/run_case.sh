@@ -48,9 +48,10 @@ sanitizer=exitcode=99:allocator_may_return_null=1
   exec sh -u "$case_script"
 ) </dev/null >"$scratch/stdout" 2>"$scratch/stderr"
 status=$?
-# A case that cannot run here says why and exits 77, which ctest counts as skipped.
+# A case that cannot run here says why, in a line that begins with "skipped: ", and exits 77, which ctest counts as
+# skipped.
 if [ "$status" -eq 77 ]; then
-  cat "$scratch/stdout"
+  cat "$scratch/stdout" "$scratch/stderr"
   exit 77
 fi
 if [ "$status" -eq 0 ]; then : >"$scratch/exit"; else echo "$status" >"$scratch/exit"; fi

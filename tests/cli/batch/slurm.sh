@@ -8,7 +8,7 @@ skip() {
   exit 77
 }
 run=
-for program in make munged slurmctld slurmd srun; do command -v $program >/dev/null || skip "there is no $program"; done
+for program in make munged slurmctld slurmd srun; do command -v $program >/dev/null || skip "there is no $program (Debian packages slurm-wlm, munge)"; done
 [ "$(id -u)" = 0 ] || skip "the daemons of Slurm are started by root here"
 # Sockets have short names.
 run=$(mktemp -d /tmp/npu-slurm.XXXXXX)

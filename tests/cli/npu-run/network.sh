@@ -5,8 +5,8 @@ skip() {
   echo "skipped: $*" >&2
   exit 77
 }
-for program in mpirun ip tc; do command -v $program >/dev/null || skip "there is no $program"; done
-[ -e "$(dirname "$(command -v npu-run)")/../lib/npu/transports/npu_transport_mpi.so" ] || skip "the transport over MPI is not built"
+need_mpi
+for program in ip tc; do command -v $program >/dev/null || skip "there is no $program (Debian package iproute2)"; done
 [ "$(id -u)" = 0 ] || skip "network namespaces need root"
 a=npu$$a
 b=npu$$b

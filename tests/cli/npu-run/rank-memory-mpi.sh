@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two ranks that keep rows in files: the same bits as with all in memory, and one of them says what is wrong.
 . "$CASES/lib.sh"
+need_mpi
 cp "$TESTDATA"/gnn/* .
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-command -v mpirun >/dev/null || exit 77
-[ -e "$(dirname "$(command -v npu-run)")/../lib/npu/transports/npu_transport_mpi.so" ] || exit 77
-mpirun --oversubscribe -n 2 true 2>/dev/null || exit 77
 plan() { npu-plan -q graph.mtx --profile profile.json --partitioner metis --devices cpu,npu --select greedy --pad 16 -k 8 "$@"; }
 # What each rank has read: blocks, bytes, and how often a row was read in a layer.
 reads() { tr -d ' \n' <report.json | grep -o '"planned_bytes":[0-9]*\|"blocks_read":[0-9]*,"bytes_read":[0-9]*,"reads_of_row":[0-9.]*'; }
