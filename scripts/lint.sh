@@ -5,6 +5,7 @@
 # Usage: scripts/lint.sh               everything; clang-tidy alone takes 11 to 39 CPU seconds a file
 #        scripts/lint.sh FILE...       these files
 #        scripts/lint.sh --recent N    the N sources of C++ that changed last, by the log, and all of shell and Python
+#        scripts/lint.sh --since COMMIT   those that changed since a commit, and all of shell and Python
 #        scripts/lint.sh --scripts     all of shell and Python
 #
 # C++ is read through the compile commands of build-lint/, which is configured here but not built: the release tree has
@@ -45,7 +46,7 @@ mapfile -t python < <(git ls-files '*.py')
 cpp=()
 case ${1:-} in
   -h | --help)
-    sed -n '3,13s/^# \{0,1\}//p' "$0"
+    sed -n '3,14s/^# \{0,1\}//p' "$0"
     exit 0
     ;;
   "")
@@ -57,6 +58,10 @@ case ${1:-} in
     need_compile_commands
     mapfile -t cpp < <(git log --name-only --diff-filter=d --format= -n 200 -- '*.cpp' | awk '!seen[$0]++' |
       grep -F -x -f <(checkable) | head -n "${2:?--recent needs a number}")
+    ;;
+  --since)
+    need_compile_commands
+    mapfile -t cpp < <(git diff --name-only --diff-filter=d "${2:?--since needs a commit}" -- '*.cpp' | grep -F -x -f <(checkable))
     ;;
   *)
     shell=() python=()

@@ -86,6 +86,14 @@ echo 'NOTHING = 0' | plant scripts/export/nowhere.py
 expect 'scripts/export/nowhere.py: no page of man/' sh "$checks/check_scripts.sh"
 uproot scripts/export/nowhere.py
 
+# A label that stands in no tier.
+echo 'set_tests_properties(novelty PROPERTIES LABELS novelty)' | plant tests/tree/CMakeLists.txt
+expect "label 'novelty': stands in 0 of the lists" sh "$checks/check_tiers.sh"
+uproot tests/tree/CMakeLists.txt
+sed -i "s/^labels='/&nothing|/" "$copy/scripts/test.sh"
+expect "label 'nothing': no test has it" sh "$checks/check_tiers.sh"
+uproot scripts/test.sh
+
 # Scripts at the top, each of which a reached one names.
 for number in 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20; do
   echo "scripts/many$number.sh" | plant scripts/test.sh
