@@ -29,9 +29,28 @@ install(FILES man/npu-backend.3 DESTINATION share/man/man3 COMPONENT dev)
 
 # ---- tools ----
 
-foreach(section 1 5 7)
-  file(GLOB pages CONFIGURE_DEPENDS man/*.${section})
-  install(FILES ${pages} DESTINATION share/man/man${section} COMPONENT tools)
+file(GLOB pages CONFIGURE_DEPENDS man/*.[157])
+# Two pages name the option of npu-tag that lists ops; where what is built can run, they get the list, too.
+if(NOT CMAKE_CROSSCOMPILING AND NOT NPU_SANITIZE AND TARGET npu_frontend_onnx)
+  set(script ${PROJECT_SOURCE_DIR}/scripts/cmake/page_with_ops.sh)
+  foreach(name npu-onnx.7 npu-opencl.7)
+    set(source ${PROJECT_SOURCE_DIR}/man/${name})
+    set(page ${PROJECT_BINARY_DIR}/man/${name})
+    add_custom_command(OUTPUT ${page}
+      COMMAND sh ${script} $<TARGET_FILE:npu-tag> ${source} ${page}
+      DEPENDS npu-tag npu_frontend_onnx ${source} ${script}
+      COMMENT "Listing ops in ${name}"
+      VERBATIM)
+    list(REMOVE_ITEM pages ${source})
+    list(APPEND pages_with_ops ${page})
+  endforeach()
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)
+  add_custom_target(pages ALL DEPENDS ${pages_with_ops})
+  add_dependencies(programs pages)
+endif()
+foreach(page IN LISTS pages pages_with_ops)
+  string(REGEX MATCH ".$" section ${page})
+  install(FILES ${page} DESTINATION share/man/man${section} COMPONENT tools)
 endforeach()
 get_property(programs GLOBAL PROPERTY NPU_TOOLS)
 foreach(program IN LISTS programs)

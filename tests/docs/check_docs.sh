@@ -9,9 +9,7 @@
 #   readme     the sh blocks of README.md run (those marked bash need a device, a checkout or minutes), and its sample of a
 #              report is what the first one prints
 #   changelog  its first section is an unreleased one
-#   onnx       the table of ops in npu-onnx(7) is that of the frontend
 #   kernels    npu-onednn(7) says of every kernel of the onednn backend what it promises
-#   opencl     the list of ops in npu-opencl(7) is that of the target
 #   differences a page states each difference that the generator of networks leaves out
 #   versions   the table of versions in npu(7) is what the sources say, and other versions are met as it says
 # Exits 1 with a line for each fault, 77 if groff is missing.
@@ -121,7 +119,8 @@ check_pages() {
   for tool in $tools; do
     [ -f "$source/man/$tool.1" ] || fault "$tool has no page man/$tool.1"
   done
-  for page in "$source"/man/*.[1357]; do
+  for page in "$source"/man/*.[1357] "$bin"/../man/*.7; do # the latter with lists of ops, see NpuInstall.cmake
+    [ -f "$page" ] || continue
     groff -ww -mdoc -z "$page" >"$scratch/groff" 2>&1 || true # it exits 0 despite warnings
     [ ! -s "$scratch/groff" ] || fault "$(cat "$scratch/groff")"
     sections=$(sed -n 's/^\.Sh //p' "$page" | grep -v -x ENVIRONMENT | paste -sd,)
@@ -138,15 +137,6 @@ check_pages() {
   done
 }
 
-# The table of ops in npu-onnx(7) is what the frontend lists.
-check_onnx() {
-  sed -n '/^\.\\" ops begin/,/^\.\\" ops end/p' "$source/man/npu-onnx.7" | sed '1d;$d' >"$scratch/page"
-  npu-tag --list-ops --frontend onnx | "$source/scripts/onnx_op_table.sh" >"$scratch/table"
-  [ -s "$scratch/table" ] || fault "the frontend lists no op"
-  cmp -s "$scratch/page" "$scratch/table" ||
-    fault "man/npu-onnx.7 lacks ops or has others; npu-tag --list-ops --frontend onnx | scripts/onnx_op_table.sh prints its table"
-}
-
 check_kernels() {
   sed -n 's/.*kName = "\([a-z0-9-]*\)";.*/\1/p' "$source"/libcore/backends/onednn/kernels/*.hpp | sort -u >"$scratch/kernels"
   [ -s "$scratch/kernels" ] || fault "no kernel with a name in libcore/backends/onednn/kernels"
@@ -154,15 +144,6 @@ check_kernels() {
   for kernel in $(comm -23 "$scratch/kernels" "$scratch/page"); do
     fault "man/npu-onednn.7, section Kernels: kernel '$kernel' is not in the list"
   done
-}
-
-# The list of ops in npu-opencl(7) is that of the target opencl.
-check_opencl() {
-  sed -n '/^\.\\" ops begin/,/^\.\\" ops end/p' "$source/man/npu-opencl.7" | sed '1d;$d' >"$scratch/page"
-  npu-tag --target opencl --list-ops | "$source/scripts/opencl_op_table.sh" >"$scratch/table"
-  [ -s "$scratch/table" ] || fault "the target opencl lists no op"
-  cmp -s "$scratch/page" "$scratch/table" ||
-    fault "man/npu-opencl.7 lacks ops or has others; npu-tag --target opencl --list-ops | scripts/opencl_op_table.sh prints its list"
 }
 
 check_differences() {
@@ -321,9 +302,7 @@ case $check in
   readme) check_readme ;;
   changelog) check_changelog ;;
   versions) check_versions ;;
-  onnx) check_onnx ;;
   kernels) check_kernels ;;
-  opencl) check_opencl ;;
   differences) check_differences ;;
   *) fault "unknown check '$check'" ;;
 esac

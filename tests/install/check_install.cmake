@@ -88,6 +88,8 @@ if(HAS_ATEN AND HAS_ONEDNN)
   endforeach()
 endif()
 
+run(sh "${CMAKE_CURRENT_LIST_DIR}/check_op_lists.sh" "${prefix}" "${SCRATCH}")
+
 # ---- The package ----
 
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${SCRATCH}/consumer" -G "${GENERATOR}"
