@@ -1,10 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks that a file includes only what its module may. The order of the modules is the list in CONTRIBUTING.md: names
-# in backquotes under "A module includes only those above it"; the names with a slash are folders inside a module.
+# Checks that a file includes only what its module may: those above it in the list of section Modules of
+# npu-internals(7), where names with a slash are folders inside a module.
 # Reads every #include "..." of libcore and tools; files are read as text, so a branch of #if counts, too.
-#
-# Includes that led downwards when this check was added are in downwards.txt, which may only shrink.
 #
 # Usage: check_modules.sh SOURCE-DIR
 # Exits 1 with a line for each include that leads downwards, for each folder that is not in the list, and for each name
@@ -14,21 +12,13 @@ LC_ALL=C
 export LC_ALL
 cd "$1"
 
-# shellcheck disable=SC2016 # backquotes of Markdown
-list=$(awk '/^A module includes only those above it/ { here = 1; next } here && !/`/ { exit } here' CONTRIBUTING.md |
-  grep -o '`[a-z_/]*`' | tr -d '`')
-[ -n "$list" ] || {
-  echo "check_modules.sh: CONTRIBUTING.md has no list of modules under 'A module includes only those above it'" >&2
-  exit 1
-}
-
+list=$(sed -n '/^\.Ss Modules/,/^\.El/s/^\.It //p' man/npu-internals.7)
 files=$(find libcore/src libcore/include libcore/backends libcore/frontends tools -name '*.[ch]pp' -o -name '*.h' | sort)
 # shellcheck disable=SC2086 # a list of files without blanks
 exec awk -v list="$list" '
   BEGIN {
     count = split(list, names, "\n")
     for (i = 1; i <= count; ++i) rank[names[i]] = i
-    while ((getline line < "tests/tree/downwards.txt") > 0) tolerated[line] = 1
     for (i = 1; i < ARGC; ++i) {
       known[ARGV[i]] = 1
       # Where a public header of a module with folders belongs: beside the source of its name.
@@ -88,7 +78,7 @@ exec awk -v list="$list" '
     own = module(FILENAME)
     used[own] = 1
     if (!(own in rank)) {
-      print FILENAME ": its module \"" own "\" is not in the list of CONTRIBUTING.md"
+      print FILENAME ": its module \"" own "\" is not in the list of npu-internals(7)"
       failed = 1
     }
   }
@@ -97,7 +87,7 @@ exec awk -v list="$list" '
     target = resolve(quoted[2])
     if (target == "") next
     other = module(target)
-    if (other in rank && rank[other] > rank[own] && !((FILENAME " " quoted[2]) in tolerated)) {
+    if (other in rank && rank[other] > rank[own]) {
       print FILENAME ":" FNR ": module " own " includes \"" quoted[2] "\" of " other ", which stands below it"
       failed = 1
     }
@@ -106,7 +96,7 @@ exec awk -v list="$list" '
   END {
     for (i = 1; i <= count; ++i) {
       if (!(names[i] in used)) {
-        print "CONTRIBUTING.md: the list names \"" names[i] "\", but no file belongs to it"
+        print "npu-internals(7): the list names \"" names[i] "\", but no file belongs to it"
         failed = 1
       }
     }
