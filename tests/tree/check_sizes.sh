@@ -1,40 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Checks that no function of libcore and tools is longer than 80 lines and no file of libcore's sources longer than 600,
-# unless the comment that opens the file says why in a sentence that begins with "Long because". What was longer when
-# this check was added is in long.txt, which may only shrink: an entry that is no longer needed is reported.
+# unless the comment that opens the file says why in a sentence that begins with "Long because".
 #
 # Reads text, not C++: in clang-format's layout a function has the indentation of its namespace or class and ends
 # with a lone "}" there.
 #
-# Usage: check_sizes.sh SOURCE-DIR          exits 1 with a line for each that is too long
-#        check_sizes.sh --list SOURCE-DIR   prints what is too long in the format of long.txt
+# Usage: check_sizes.sh SOURCE-DIR   exits 1 with a line for each that is too long
 set -eu
 LC_ALL=C
 export LC_ALL
-mode=check
-if [ "$1" = --list ]; then
-  mode=list
-  shift
-fi
 cd "$1"
-allowed=tests/tree/long.txt
-[ "$mode" = check ] || allowed=/dev/null
 
 files=$(find libcore/src libcore/include libcore/backends libcore/frontends tools -name '*.[ch]pp' -o -name '*.h' | sort)
 # shellcheck disable=SC2086 # a list of files without blanks
-exec awk -v mode="$mode" -v allowed="$allowed" '
-  function too_long(name, size, limit) {
-    if (mode == "list") print file, name
-    else if ((file " " name) in entries) used[file " " name] = 1
-    else {
-      print file ": " (name == "-" ? "the file" : "function " name) " has " size " lines, expected at most " limit
-      failed = 1
-    }
+exec awk '
+  function too_long(what, size, limit) {
+    print file ": " what " has " size " lines, expected at most " limit
+    failed = 1
   }
 
   function close_file() {
-    if (file ~ "^libcore/(src|backends|frontends)/" && lines > 600 && !excused) too_long("-", lines, 600)
+    if (file ~ "^libcore/(src|backends|frontends)/" && lines > 600 && !excused) too_long("the file", lines, 600)
   }
 
   function close_function(size,    name) {
@@ -43,12 +30,9 @@ exec awk -v mode="$mode" -v allowed="$allowed" '
     name = head
     sub(/\(.*/, "", name)
     sub(/.*[ *&]/, "", name)
-    too_long(name, size, 80)
+    too_long("function " name, size, 80)
   }
 
-  BEGIN {
-    while ((getline line < allowed) > 0) if (line !~ /^#/) entries[line] = 1
-  }
   FNR == 1 {
     close_file()
     file = FILENAME
@@ -106,12 +90,9 @@ exec awk -v mode="$mode" -v allowed="$allowed" '
   }
   END {
     close_file()
-    if (mode == "check") {
-      for (entry in entries) if (!(entry in used)) print "long.txt: no longer needed: " entry
-      if (functions < 1000 || files < 100) {
-        print "only " functions + 0 " functions in " files + 0 " files were found"
-        failed = 1
-      }
+    if (functions < 1000 || files < 100) {
+      print "only " functions + 0 " functions in " files + 0 " files were found"
+      failed = 1
     }
     exit failed
   }' $files
