@@ -180,7 +180,7 @@ numbers() {
 # load.
 #   vendor_target BACKEND >target.json
 vendor_target() {
-  sed "s/\"vendor\"/\"$1\"/; s/\"aten\"/\"onednn\"/" "$CASES/../install/consumer/vendor_target.json"
+  sed "s/\"vendor\"/\"$1\"/; s/\"aten\"/\"onednn\"/" "$CASES/../unit/device/vendor_target.json"
 }
 
 # Ends a case, as skipped, where processes that speak over MPI cannot be started; together() starts COUNT of them.

@@ -7,8 +7,6 @@
 // is put into the plan, as its counts, sizes and offsets are; after "RAW" the rest of the input is
 // the blob itself. After "IR:" the rest is a sub-IR, which is compiled: a blob no longer holds one,
 // so this is where shapes can be stated that the operands do not give.
-#include <dlfcn.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -19,9 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/v3_calls.hpp"
+#include "backends/backend_calls.hpp"
 #include "fuzz_check.hpp"
-#include "npu/backend.h"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/error.hpp"
 
@@ -31,23 +28,18 @@ namespace {
 
 constexpr std::size_t kHeader = 72;
 
-const npu_backend_api& api() {
-  static const npu_backend_api* const loaded = [] {
-    void* library = dlopen(NPU_TEST_BACKEND_DIR "/npu_backend_onednn.so", RTLD_NOW | RTLD_LOCAL);
-    require(library != nullptr, "the backend can be opened");
-    using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
-    const auto entry = reinterpret_cast<Entry>(dlsym(library, NPU4_ENTRY_NAME));
-    struct Onednn {};
-    return &npu::test::V3Calls<Onednn>::table(entry(&npu::test::test_host(), nullptr));
-  }();
-  return *loaded;
+using npu::test::CallError;
+
+const npu::test::BackendCalls& api() {
+  static const npu::test::BackendCalls loaded(NPU_TEST_BACKEND_DIR "/npu_backend_onednn.so");
+  return loaded;
 }
 
-npu_device* device() {
-  static npu_device* const opened = [] {
-    npu_device* made = nullptr;
-    npu_error error{};
-    require(api().open_device(R"({"threads":1})", &made, &error) == NPU_OK, error.text);
+npu4_device* device() {
+  static npu4_device* const opened = [] {
+    npu4_device* made = nullptr;
+    CallError error;
+    require(api().open_device(1, nullptr, &made, &error) == NPU4_OK, error.text);
     return made;
   }();
   return opened;
@@ -127,13 +119,13 @@ const std::string& model_text() {
 }
 
 /// Its weights, all with the same data, which has to be as long as the longest.
-std::vector<npu_tensor> weights_of(const npu::Graph& graph, const std::vector<float>& values) {
-  std::vector<npu_tensor> weights;
+std::vector<npu4_tensor> weights_of(const npu::Graph& graph, const std::vector<float>& values) {
+  std::vector<npu4_tensor> weights;
   for (const npu::TensorInfo& info : graph.tensors()) {
     if (info.kind != npu::TensorKind::kWeight) continue;
-    weights.push_back({info.name.c_str(), static_cast<npu_dtype>(info.dtype),
-                       static_cast<std::uint32_t>(info.shape.size()), info.shape.data(),
-                       values.data(), static_cast<std::uint64_t>(info.bytes())});
+    weights.push_back(npu::test::tensor_view(info.name.c_str(), static_cast<npu4_dtype>(info.dtype),
+                                             info.shape, values.data(),
+                                             static_cast<std::uint64_t>(info.bytes())));
   }
   return weights;
 }
@@ -152,31 +144,23 @@ void compile(const std::string& text) {
     if (info.kind == npu::TensorKind::kWeight && info.bytes() > kMostBytes) return;
   }
   const std::vector<float> values(kMostBytes / sizeof(float), 0.25F);
-  const std::vector<npu_tensor> weights = weights_of(graph, values);
-  npu_blob made{};
-  npu_error error{};
-  if (api().compile(device(), text.data(), text.size(), weights.data(), weights.size(), "{}", &made,
-                    &error) == NPU_OK) {
-    api().blob_free(&made);
-  } else {
-    require(error.text[0] != '\0', "errors say what");
-  }
+  const std::vector<npu4_tensor> weights = weights_of(graph, values);
+  std::string made;
+  CallError error;
+  const npu4_status status = api().compile(device(), text, weights, "{}", &made, &error);
+  require(status == NPU4_OK || error.text[0] != '\0', "errors say what");
 }
 
-const std::vector<char>& compiled() {
-  static const std::vector<char> blob = [] {
+const std::string& compiled() {
+  static const std::string blob = [] {
     const npu::Graph graph = npu::read_valid_graph(model_text(), "model");
     const std::vector<float> values(16 * 16 * 9, 0.25F);
-    const std::vector<npu_tensor> weights = weights_of(graph, values);
-    npu_blob made{};
-    npu_error error{};
-    require(api().compile(device(), model_text().data(), model_text().size(), weights.data(),
-                          weights.size(), "{}", &made, &error) == NPU_OK,
+    std::string made;
+    CallError error;
+    require(api().compile(device(), model_text(), weights_of(graph, values), "{}", &made, &error) ==
+                NPU4_OK,
             error.text);
-    const auto* data = static_cast<const char*>(made.data);
-    std::vector<char> copy(data, data + made.size);
-    api().blob_free(&made);
-    return copy;
+    return made;
   }();
   return blob;
 }
@@ -186,7 +170,7 @@ std::uint32_t number(const std::uint8_t* data) {
          static_cast<std::uint32_t>(data[2]) << 16 | static_cast<std::uint32_t>(data[3]) << 24;
 }
 
-std::uint64_t header_number(const std::vector<char>& blob, std::size_t offset) {
+std::uint64_t header_number(const std::string& blob, std::size_t offset) {
   std::uint64_t value = 0;
   std::memcpy(&value, blob.data() + offset, sizeof value);
   return value;
@@ -200,10 +184,10 @@ constexpr std::uint64_t kNumbers[]{
     0x80000000, 1ULL << 32, 1ULL << 40, 1ULL << 46, 1ULL << 47, 1ULL << 60, 1ULL << 62,
     1ULL << 63, ~0ULL >> 1, ~0ULL,      ~0ULL - 1,  ~0ULL - 63};
 
-std::vector<char> edited(const std::uint8_t* data, std::size_t size) {
+std::string edited(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (text.starts_with("RAW")) return {text.begin() + 3, text.end()};
-  std::vector<char> blob = compiled();
+  if (text.starts_with("RAW")) return std::string(text.substr(3));
+  std::string blob = compiled();
   const std::size_t plan = header_number(blob, 24);
   const std::size_t plan_size = header_number(blob, 32);
   const bool puts_numbers = text.starts_with("NUM");
@@ -232,31 +216,34 @@ std::vector<char> edited(const std::uint8_t* data, std::size_t size) {
   return blob;
 }
 
+npu4_buffer* make_buffer(const npu::TensorInfo& info) {
+  npu4_buffer* buffer = nullptr;
+  CallError error;
+  require(api().create_buffer(device(), static_cast<npu4_dtype>(info.dtype), info.shape, &buffer,
+                              &error) == NPU4_OK,
+          error.text);
+  return buffer;
+}
+
 /// Runs a loaded program on zeros of the shapes that the model states.
-void run(npu_program* program) {
+void run(npu4_program* program) {
   static const npu::Graph graph = npu::read_valid_graph(model_text(), "model");
-  std::vector<npu_buffer*> inputs;
-  npu_error error{};
+  std::vector<npu4_buffer*> inputs;
+  std::vector<npu4_buffer*> outputs;
   for (const npu::TensorId id : graph.graph_inputs()) {
-    const npu::TensorInfo& info = graph.tensor(id);
-    npu_buffer* buffer = nullptr;
-    require(api().buffer_allocate(device(), static_cast<npu_dtype>(info.dtype),
-                                  static_cast<std::uint32_t>(info.shape.size()), info.shape.data(),
-                                  &buffer, &error) == NPU_OK,
-            error.text);
-    npu_tensor view{};
-    require(api().buffer_describe(buffer, &view, &error) == NPU_OK, error.text);
-    std::memset(const_cast<void*>(view.data), 0, view.bytes);
-    inputs.push_back(buffer);
+    inputs.push_back(make_buffer(graph.tensor(id)));
+    void* data = api().map(inputs.back());
+    require(data != nullptr, "the memory of the backend is the host's");
+    std::memset(data, 0, static_cast<std::size_t>(graph.tensor(id).bytes()));
   }
-  std::vector<npu_buffer*> outputs(graph.graph_outputs().size(), nullptr);
-  const npu_status status =
-      api().run(program, inputs.data(), inputs.size(), outputs.data(), outputs.size(), &error);
-  require(status == NPU_OK || error.text[0] != '\0', "errors say what");
-  for (npu_buffer* buffer : inputs) api().buffer_free(buffer);
-  for (npu_buffer* buffer : outputs) {
-    if (buffer != nullptr) api().buffer_free(buffer);
+  for (const npu::TensorId id : graph.graph_outputs()) {
+    outputs.push_back(make_buffer(graph.tensor(id)));
   }
+  CallError error;
+  const npu4_status status = api().run(program, inputs, outputs, &error);
+  require(status == NPU4_OK || error.text[0] != '\0', "errors say what");
+  for (npu4_buffer* buffer : inputs) api()->buffer_free(buffer);
+  for (npu4_buffer* buffer : outputs) api()->buffer_free(buffer);
 }
 
 }  // namespace
@@ -267,21 +254,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     compile(std::string(text.substr(3)));
     return 0;
   }
-  const std::vector<char> blob = edited(data, size);
-  npu_error error{};
-  npu_blob report{};
-  if (api().blob_report(device(), blob.data(), blob.size(), &report, &error) == NPU_OK) {
-    api().blob_free(&report);
-  }
-  npu_program* program = nullptr;
-  const npu_status status =
-      api().load(device(), blob.data(), blob.size(), nullptr, 0, &program, &error);
-  if (status != NPU_OK) {
+  const std::string blob = edited(data, size);
+  CallError error;
+  std::string report;
+  api().blob_report(device(), blob, &report, &error);
+  npu4_model* model = nullptr;
+  if (api().load(device(), blob, {}, &model, &error) != NPU4_OK) {
     require(error.text[0] != '\0', "errors say what");
-    require(program == nullptr, "a refused blob gives no program");
+    require(model == nullptr, "a refused blob gives no model");
     return 0;
   }
-  run(program);
-  api().program_free(program);
+  npu4_program* program = nullptr;
+  if (api().create_program(model, &program, &error) == NPU4_OK) {
+    run(program);
+  } else {
+    require(error.text[0] != '\0', "errors say what");
+    require(program == nullptr, "a refused program is none");
+  }
+  api()->program_free(program);
+  api()->model_free(model);
   return 0;
 }

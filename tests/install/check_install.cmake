@@ -125,34 +125,34 @@ endif()
 
 # ---- A vendor's backend ----
 
-if(HAS_ATEN)
-  # It is found only through NPU_BACKEND_PATH; then it runs a partition of a bundle. The partitions are made beforehand:
-  # by cost, so small a model would run on libtorch alone.
-  run("${prefix}/bin/npu-tag" "${SOURCE_DIR}/tests/cli/npu-compile/branches.json"
-    --target "${CMAKE_CURRENT_LIST_DIR}/consumer/vendor_target.json" -o vendor_tagged.json)
-  run("${prefix}/bin/npu-partition" vendor_tagged.json -s contiguous -o vendor_plan.json)
-  set(compile "${prefix}/bin/npu-compile" vendor_plan.json --no-cache --random-weights 1 -o vendor.npub)
-  execute_process(COMMAND ${compile} WORKING_DIRECTORY "${SCRATCH}" RESULT_VARIABLE result ERROR_VARIABLE errors)
-  if(NOT result EQUAL 1 OR NOT errors MATCHES "set NPU_BACKEND_PATH to its folder")
-    message(FATAL_ERROR "without its folder, compiling for the vendor exits with ${result}\n${errors}")
-  endif()
-  set(ENV{NPU_BACKEND_PATH} "${SCRATCH}/consumer")
-  run(${compile})
-  run("${prefix}/bin/npu-run" vendor.npub --random-inputs 1 --verify cpu)
-  string(JSON version ERROR_VARIABLE absent GET "${output}" backends vendor)
-  string(JSON verified ERROR_VARIABLE absent GET "${output}" verify ok)
-  if(NOT version STREQUAL "1.0" OR NOT verified)
-    message(FATAL_ERROR "the vendor's backend does not run the bundle: ${output}")
-  endif()
-  set(ENV{NPU_BACKEND_PATH})
-endif()
-
 # The examples of npu-backend(3), which need nothing but the installation.
 set(models "")
 if(NOT HAS_ATEN)
   set(models no-models)
 endif()
 run(sh "${CMAKE_CURRENT_LIST_DIR}/vendor_hour.sh" "${prefix}" "${SOURCE_DIR}" "${SCRATCH}/vendor_hour" ${models})
+
+if(HAS_ATEN)
+  # It is found only through NPU_BACKEND_PATH; then it runs a partition of a bundle. The partitions are made beforehand:
+  # by cost, so small a model would run on libtorch alone.
+  run("${prefix}/bin/npu-tag" "${SOURCE_DIR}/tests/cli/npu-compile/branches.json"
+    --target "${prefix}/share/npu/examples/skeleton/skeleton_target.json" -o vendor_tagged.json)
+  run("${prefix}/bin/npu-partition" vendor_tagged.json -s contiguous -o vendor_plan.json)
+  set(compile "${prefix}/bin/npu-compile" vendor_plan.json --no-cache --random-weights 1 -o vendor.npub)
+  execute_process(COMMAND ${compile} WORKING_DIRECTORY "${SCRATCH}" RESULT_VARIABLE result ERROR_VARIABLE errors)
+  if(NOT result EQUAL 1 OR NOT errors MATCHES "set NPU_BACKEND_PATH to its folder")
+    message(FATAL_ERROR "without its folder, compiling for the vendor exits with ${result}\n${errors}")
+  endif()
+  set(ENV{NPU_BACKEND_PATH} "${SCRATCH}/vendor_hour/build-skeleton")
+  run(${compile})
+  run("${prefix}/bin/npu-run" vendor.npub --random-inputs 1 --verify cpu)
+  string(JSON version ERROR_VARIABLE absent GET "${output}" backends skeleton)
+  string(JSON verified ERROR_VARIABLE absent GET "${output}" verify ok)
+  if(NOT version STREQUAL "1.0" OR NOT verified)
+    message(FATAL_ERROR "the vendor's backend does not run the bundle: ${output}")
+  endif()
+  set(ENV{NPU_BACKEND_PATH})
+endif()
 
 # ---- Compiling a folder ----
 

@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes the Debian packages of a build tree, has lintian read them, installs them into an empty root, runs the first
-# pipeline of the README and the backend example from there, and removes the packages again.
+# pipeline of the README and the skeleton of a backend from there, and removes the packages again.
 #
-# Usage: check_packages.sh SOURCE-DIR BUILD-DIR SCRATCH-DIR CXX
+# Usage: check_packages.sh SOURCE-DIR BUILD-DIR SCRATCH-DIR
 # As any user: dpkg installs into a folder as root, or under fakeroot; without either, packages are only unpacked.
 # Exits 77 if there is no dpkg.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
 scratch=$3
-cxx=$4
 LC_ALL=C
 export LC_ALL
 unset NPU_BACKEND_PATH
@@ -129,22 +128,22 @@ awk '/^```sh$/ && !seen { here = 1; seen = 1; next } /^```$/ { here = 0 } here' 
 "$root/usr/share/npu/export_gnn.py" gcn --features 6 4 -o run/gcn.json || fail "the installed exporter fails"
 
 example=$scratch/example
-cp -r "$root/usr/share/npu/examples/backend" "$example"
-[ "$(wc -l <"$example/example_backend.cpp")" -lt 220 ] || fail "the backend example has 220 lines or more"
-if ! { cmake -S "$example" -B "$example/build" -G Ninja -DCMAKE_PREFIX_PATH="$root/usr" -DCMAKE_CXX_COMPILER="$cxx" \
-  -DCMAKE_CXX_FLAGS='-Wall -Wextra -Wpedantic -Werror' && cmake --build "$example/build"; } >example.log 2>&1; then
+cp -r "$root/usr/share/npu/examples/skeleton" "$example"
+if ! { cmake -S "$example" -B "$example/build" -G Ninja -DCMAKE_PREFIX_PATH="$root/usr" \
+  -DCMAKE_C_FLAGS='-Wall -Wextra -Wpedantic -Werror' && cmake --build "$example/build"; } >example.log 2>&1; then
   tail -n 30 example.log >&2
-  fail "the backend example does not build"
+  fail "the skeleton does not build"
 fi
 cd "$example"
 NPU_BACKEND_PATH=$example/build
 export NPU_BACKEND_PATH
-npu-tag --target example_target.json example_model.json >tagged.json
-npu-partition <tagged.json >parts.json
-npu-run --random-inputs 0 --verify cpu parts.json >report.json || fail "the backend example computes something else"
-grep -q '"example": "1.0"' report.json || fail "the backend example does not run: $(cat report.json)"
-[ "$(grep -c '"kind":"partition".*"device":"npu"' report.json)" -eq 2 ] ||
-  fail "expected two partitions on the backend example: $(cat report.json)"
+npu-tag --target ./skeleton_target.json "$source/tests/cli/npu-compile/branches.json" |
+  npu-partition -s contiguous >parts.json
+npu-run --random-weights 0 --random-inputs 0 --verify cpu parts.json >report.json ||
+  fail "the skeleton computes something else"
+grep -q '"skeleton": "1.0"' report.json || fail "the skeleton does not run: $(cat report.json)"
+[ "$(grep -c '"kind":"partition".*"device":"npu"' report.json)" -ge 1 ] ||
+  fail "expected a partition on the skeleton: $(cat report.json)"
 cd "$scratch"
 
 # --- Removing them ---

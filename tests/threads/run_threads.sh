@@ -39,7 +39,7 @@ for device in cpu gpu; do
 done
 
 echo "-- a model of many partitions, compiled by several threads and processes with one cache"
-target=$source/tests/install/consumer/vendor_target.json
+target=$source/tests/unit/device/vendor_target.json
 npu-tag -q --target "$target" --force 'npu2=aten.neg*' "$source/tests/threads/chain.json" |
   npu-partition -q -o chain.json
 npu-compile -q chain.json --random-weights 1 -j 1 --no-cache -o one.npub

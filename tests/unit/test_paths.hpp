@@ -13,7 +13,8 @@ inline const char* backend_dir() {
   return folder != nullptr ? folder : NPU_TEST_BACKEND_DIR;
 }
 
-/// The folder of the vendor's backend that tests/install builds.
+/// The folder of the backends that the tests build: skeletons, and those of
+/// device/wrap_backend.cpp.
 inline const char* vendor_dir() {
   const char* folder = std::getenv("NPU_TEST_VENDOR_DIR");
   return folder != nullptr ? folder : NPU_TEST_VENDOR_DIR;

@@ -384,11 +384,10 @@ struct CustomResults {
   std::vector<at::Tensor> tensors;
 };
 
-void* allocate_result(void* host, std::size_t index, npu_dtype dtype, std::uint32_t rank,
+void* allocate_result(void* host, std::size_t index, npu4_dtype dtype, std::uint32_t rank,
                       const std::int64_t* shape) {
   auto& results = static_cast<CustomResults*>(host)->tensors;
-  if (index >= results.size() || static_cast<int>(dtype) < 0 ||
-      static_cast<int>(dtype) >= kDTypeCount || (rank != 0 && shape == nullptr)) {
+  if (index >= results.size() || dtype >= kDTypeCount || (rank != 0 && shape == nullptr)) {
     return nullptr;
   }
   try {
@@ -403,10 +402,10 @@ void* allocate_result(void* host, std::size_t index, npu_dtype dtype, std::uint3
   }
 }
 
-npu_tensor tensor_view(const char* name, c10::ScalarType type, c10::IntArrayRef shape,
-                       const void* data, std::uint64_t bytes) {
+npu_custom_tensor tensor_view(const char* name, c10::ScalarType type, c10::IntArrayRef shape,
+                              const void* data, std::uint64_t bytes) {
   return {name,
-          static_cast<npu_dtype>(*dtype_of(type)),
+          static_cast<npu4_dtype>(*dtype_of(type)),
           static_cast<std::uint32_t>(shape.size()),
           shape.data(),
           data,
@@ -421,12 +420,12 @@ void Program::call_custom(const Step& step) {
     operands.push_back(value.toTensor().resolve_conj().resolve_neg().contiguous());
   }
   stack_.clear();
-  std::vector<npu_tensor> inputs;
+  std::vector<npu_custom_tensor> inputs;
   for (const at::Tensor& tensor : operands) {
     inputs.push_back(
         tensor_view("", tensor.scalar_type(), tensor.sizes(), tensor.data_ptr(), tensor.nbytes()));
   }
-  std::vector<npu_tensor> results;
+  std::vector<npu_custom_tensor> results;
   for (const StepResult& result : step.results) {
     results.push_back(tensor_view(result.name.c_str(), result.type, result.shape, nullptr, 0));
   }
@@ -435,13 +434,12 @@ void Program::call_custom(const Step& step) {
       step.name.c_str(), step.attrs.c_str(), step.attrs.size(), inputs.data(),
       inputs.size(),     results.data(),     results.size(),    &made,
       &allocate_result};
-  npu_error error = {};
-  const npu_status result = step.custom.run(step.custom.context, &call, &error);
+  npu4_error error{};
+  error.struct_size = sizeof error;
+  const npu4_status status = step.custom.run(step.custom.context, &call, &error);
   error.text[sizeof error.text - 1] = '\0';
-  if (result != NPU_OK) {
+  if (status != NPU4_OK) {
     const std::string text = first_line(error.text);
-    // The four statuses of custom ops have the same numbers here.
-    const auto status = static_cast<npu4_status>(result);
     throw StatusError(status <= NPU4_FAILED ? status : NPU4_FAILED,
                       fmt::format("node '{}' ({}): {}", step.name, step.op_type,
                                   text.empty() ? "the custom op failed" : text));

@@ -4,9 +4,7 @@
    stays as it is. What comes later is appended, sized and named as a feature (rules 2 to 5).
 
    A backend is a shared object npu_backend_NAME.so that exports one function, npu_backend_entry4.
-   It is the only thing a vendor has to provide; no C++ type and no exception crosses. Version 3 is
-   still served; npu/backend_v3.h, which this header includes at its end, declares it under names
-   that begin with npu_, as those here begin with npu4_. One library may export both entries.
+   It is the only thing a vendor has to provide; no C++ type and no exception crosses.
 
    Life of a model: device_open; compile (a sub-IR and its weights become a blob); model_load (the
    blob becomes a model, which holds the weights and never changes); program_create (an instance of
@@ -70,9 +68,7 @@
 
      - fork: not after the first device_open.
 
-     - process end: devices are closed first; no destructor of a backend may need another.
-
-   Since when something is there is stated at its end; what has no mark is of 4.0. */
+     - process end: devices are closed first; no destructor of a backend may need another. */
 #ifndef NPU_BACKEND_H
 #define NPU_BACKEND_H
 
@@ -816,7 +812,7 @@ typedef struct npu4_backend {
    live as long as the process. */
 const npu4_backend* npu_backend_entry4(const npu4_host* host, npu4_error* error);
 
-/* Sizes of 4.0, where pointers have 64 bits. */
+/* Sizes, where pointers have 64 bits. */
 #if UINTPTR_MAX == UINT64_MAX
 #ifdef __cplusplus
 #define NPU4_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type)
@@ -861,7 +857,5 @@ NPU4_SIZE(npu4_backend, 376);
 #ifdef __cplusplus
 }
 #endif
-
-#include "npu/backend_v3.h"
 
 #endif

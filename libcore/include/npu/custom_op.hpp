@@ -26,7 +26,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "npu/backend_v3.h"
+#include "npu/backend.h"
 
 /// Incremented whenever a struct below changes its meaning or layout.
 #define NPU_CUSTOM_OP_ABI_VERSION 1u
@@ -35,27 +35,38 @@
 
 extern "C" {
 
+/// A dense row-major tensor in host memory.
+struct npu_custom_tensor {
+  const char* name;
+  npu4_dtype dtype;
+  std::uint32_t rank;
+  const std::int64_t* shape;  ///< may be null if `rank` is 0
+  const void* data;           ///< may be null if `bytes` is 0
+  std::uint64_t bytes;
+};
+
 /// One execution of one node. Every pointer is valid until the function returns.
 struct npu_custom_op_call {
-  const char* node;          ///< name of the node, for messages
-  const char* attrs;         ///< its attrs: a JSON object, NUL-terminated
-  std::size_t attrs_size;    ///< without the NUL
-  const npu_tensor* inputs;  ///< its operands, dense and row-major; never write to them
+  const char* node;                 ///< name of the node, for messages
+  const char* attrs;                ///< its attrs: a JSON object, NUL-terminated
+  std::size_t attrs_size;           ///< without the NUL
+  const npu_custom_tensor* inputs;  ///< its operands; never write to them
   std::size_t input_count;
-  const npu_tensor* results;  ///< as the document declares them; data is null
+  const npu_custom_tensor* results;  ///< as the document declares them; data is null
   std::size_t result_count;
   void* host;  ///< pass it to allocate
   /// Memory for result `index`: dense, row-major, aligned to 64 bytes and uninitialised. Call it
   /// once for every result. It returns null for bad arguments or if there is no memory; return
-  /// NPU_ERROR_MEMORY then. A dtype or shape other than the document's is refused after the
+  /// NPU4_MEMORY then. A dtype or shape other than the document's is refused after the
   /// function has returned.
-  void* (*allocate)(void* host, std::size_t index, npu_dtype dtype, std::uint32_t rank,
+  void* (*allocate)(void* host, std::size_t index, npu4_dtype dtype, std::uint32_t rank,
                     const std::int64_t* shape);
 };
 
-/// Runs one node. On failure returns a status other than NPU_OK and writes one line to error->text.
-typedef npu_status (*npu_custom_op_function)(void* context, const npu_custom_op_call* call,
-                                             npu_error* error);
+/// Runs one node. On failure returns a status other than NPU4_OK and writes one line to
+/// error->text.
+typedef npu4_status (*npu_custom_op_function)(void* context, const npu_custom_op_call* call,
+                                              npu4_error* error);
 
 struct npu_custom_op {
   const char* name;            ///< the op_type; must not be an op that the backend has
@@ -80,23 +91,23 @@ typedef const npu_custom_op_library* (*npu_custom_op_entry_function)(
 
 namespace npu {
 
-/// The npu_dtype of a C++ type. 16-bit floats have no C++ type: access them as raw memory.
+/// The npu4_dtype of a C++ type. 16-bit floats have no C++ type: access them as raw memory.
 template <typename T>
-constexpr npu_dtype dtype_of() {
+constexpr npu4_dtype dtype_of() {
   if constexpr (std::is_same_v<T, float>) {
-    return NPU_FLOAT32;
+    return NPU4_FLOAT32;
   } else if constexpr (std::is_same_v<T, double>) {
-    return NPU_FLOAT64;
+    return NPU4_FLOAT64;
   } else if constexpr (std::is_same_v<T, bool>) {
-    return NPU_BOOL;
+    return NPU4_BOOL;
   } else if constexpr (std::is_same_v<T, std::uint8_t>) {
-    return NPU_UINT8;
+    return NPU4_UINT8;
   } else {
     static_assert(std::is_integral_v<T> && std::is_signed_v<T>, "no dtype has this C++ type");
-    return sizeof(T) == 1   ? NPU_INT8
-           : sizeof(T) == 2 ? NPU_INT16
-           : sizeof(T) == 4 ? NPU_INT32
-                            : NPU_INT64;
+    return sizeof(T) == 1   ? NPU4_INT8
+           : sizeof(T) == 2 ? NPU4_INT16
+           : sizeof(T) == 4 ? NPU4_INT32
+                            : NPU4_INT64;
   }
 }
 
@@ -110,7 +121,7 @@ class CustomOpCall {
   std::size_t input_count() const { return call_.input_count; }
   std::size_t result_count() const { return call_.result_count; }
 
-  const npu_tensor& input(std::size_t index) const {
+  const npu_custom_tensor& input(std::size_t index) const {
     if (index >= call_.input_count) {
       throw std::runtime_error("expected more than " + std::to_string(index) + " operands, found " +
                                std::to_string(call_.input_count));
@@ -118,7 +129,7 @@ class CustomOpCall {
     return call_.inputs[index];
   }
   /// A result as the document declares it; `data` is null.
-  const npu_tensor& result(std::size_t index) const {
+  const npu_custom_tensor& result(std::size_t index) const {
     if (index >= call_.result_count) {
       throw std::runtime_error("expected more than " + std::to_string(index) + " results, found " +
                                std::to_string(call_.result_count));
@@ -127,14 +138,14 @@ class CustomOpCall {
   }
   template <typename T>
   std::span<const T> input_data(std::size_t index) const {
-    const npu_tensor& tensor = input(index);
+    const npu_custom_tensor& tensor = input(index);
     if (tensor.dtype != dtype_of<T>()) {
       throw std::runtime_error("operand " + std::to_string(index) +
                                " has another dtype than expected");
     }
     return {static_cast<const T*>(tensor.data), tensor.bytes / sizeof(T)};
   }
-  void* allocate(std::size_t index, npu_dtype dtype, std::span<const std::int64_t> shape) const {
+  void* allocate(std::size_t index, npu4_dtype dtype, std::span<const std::int64_t> shape) const {
     void* data = call_.allocate(call_.host, index, dtype, static_cast<std::uint32_t>(shape.size()),
                                 shape.data());
     if (data == nullptr) {
@@ -144,7 +155,7 @@ class CustomOpCall {
   }
   /// Result `index` with elements of T and the shape of `like`.
   template <typename T>
-  T* allocate_as(std::size_t index, const npu_tensor& like) const {
+  T* allocate_as(std::size_t index, const npu_custom_tensor& like) const {
     return static_cast<T*>(allocate(index, dtype_of<T>(), {like.shape, like.rank}));
   }
 
@@ -152,19 +163,19 @@ class CustomOpCall {
   const npu_custom_op_call& call_;
 };
 
-/// Wraps a C++ function as an npu_custom_op_function: an exception becomes NPU_ERROR_FAILED.
+/// Wraps a C++ function as an npu_custom_op_function: an exception becomes NPU4_FAILED.
 template <void (*function)(const CustomOpCall&)>
-npu_status custom_op(void* /*context*/, const npu_custom_op_call* call, npu_error* error) {
+npu4_status custom_op(void* /*context*/, const npu_custom_op_call* call, npu4_error* error) {
   const char* text = "unknown exception";
   try {
     function(CustomOpCall(*call));
-    return NPU_OK;
+    return NPU4_OK;
   } catch (const std::exception& exception) {
     std::snprintf(error->text, sizeof error->text, "%s", exception.what());
   } catch (...) {
     std::snprintf(error->text, sizeof error->text, "%s", text);
   }
-  return NPU_ERROR_FAILED;
+  return NPU4_FAILED;
 }
 
 }  // namespace npu

@@ -113,9 +113,8 @@ Library open_library(const std::string& name) {
     throw Error(ErrorCode::kUnsupported, "the backend does not load: " + text_or_empty(::dlerror()),
                 {.file = library.path});
   }
-  library.entry = reinterpret_cast<decltype(library.entry)>(::dlsym(loaded, NPU4_ENTRY_NAME));
-  library.raw =
-      library.entry != nullptr ? ask_entry(library) : backend_table(loaded, library.path, name);
+  library.entry = find_backend_entry(loaded, library.path);
+  library.raw = ask_entry(library);
   std::memcpy(&library.table, library.raw,
               std::min<std::size_t>(sizeof library.table, library.raw->struct_size));
   auto info = sized<npu4_backend_info>();
@@ -130,18 +129,7 @@ Library open_library(const std::string& name) {
     library.features.emplace_back(*at);
   }
   read_devices(library);
-  // Older versions do not say what they take; float32 is what all have.
-  for (DeviceSheet& device : library.devices) {
-    if (library.entry == nullptr && device.dtypes.empty()) {
-      device.dtypes.push_back(DType::kFloat32);
-    }
-  }
   return library;
-}
-
-void require_version_4(const Library& library) {
-  if (library.entry != nullptr) return;
-  throw NotApplicable("the backend has an older version, and the host's adapter is in between");
 }
 
 std::uint64_t tensor_bytes(const TensorSpec& tensor) {

@@ -10,6 +10,7 @@
 
 #include "conformance/findings.hpp"
 #include "conformance/graph_spec.hpp"
+#include "device/backend_table.hpp"
 #include "device/device_call.hpp"
 #include "npu/backend.h"
 #include "npu/runtime/compare.hpp"
@@ -36,7 +37,7 @@ struct DeviceSheet {
 struct Library {
   std::string name;
   std::string path;
-  const npu4_backend* (*entry)(const npu4_host*, npu4_error*) = nullptr;
+  BackendEntry entry = nullptr;
   const npu4_backend* raw = nullptr;  ///< what the entry gave
   npu4_backend table{};               ///< the same with nulls behind its end
   std::string version;
@@ -48,8 +49,7 @@ struct Library {
   bool has_feature(std::string_view feature) const;
 };
 
-/// Loads a backend into this process; one of version 2 or 3 through the host's adapter, without an
-/// entry. Throws Error if there is none or it does not load.
+/// Loads a backend into this process. Throws Error if there is none or it does not load.
 Library open_library(const std::string& name);
 /// An npu4_writer::write whose context is a std::string.
 npu4_status append_bytes(void* context, const void* data, std::uint64_t size, npu4_error* error);
@@ -83,9 +83,6 @@ struct Compiled {
   npu4_error error{};
   std::string blob;
 };
-
-/// Ends a case that would check the host's adapter and not the backend.
-void require_version_4(const Library& library);
 
 std::uint64_t tensor_bytes(const TensorSpec& tensor);
 /// Of a row-major tensor, which outlives it.

@@ -71,7 +71,6 @@ void check_table(const Harness& harness, const npu4_backend& api) {
 void check_entry(const Harness& harness) {
   Findings& found = harness.found;
   check_table(harness, *harness.library.raw);
-  if (harness.library.entry == nullptr) return;  // of an older version, through the adapter
   auto error = sized<npu4_error>();
   static const npu4_host again = test_host();
   found.expect(harness.library.entry(&again, &error) == harness.library.raw,
@@ -252,7 +251,6 @@ void run_longer_buffers(const Harness& harness, const Instance& sample) {
 }  // namespace
 
 void check_struct_sizes(const Harness& harness) {
-  require_version_4(harness.library);
   auto error = sized<npu4_error>();
   check_out_struct<npu4_backend_info>(harness, "npu4_backend_info", [&](npu4_backend_info* info) {
     return harness.api.backend_info(info, &error);
@@ -370,7 +368,6 @@ void check_storage(const Harness& harness) {
 }  // namespace
 
 void check_infos(const Harness& harness) {
-  require_version_4(harness.library);
   Findings& found = harness.found;
   auto error = sized<npu4_error>();
   auto info = sized<npu4_backend_info>();
@@ -415,7 +412,6 @@ void check_infos(const Harness& harness) {
 }
 
 void check_failing_calls(const Harness& harness) {
-  require_version_4(harness.library);
   Findings& found = harness.found;
   const npu4_backend& api = harness.api;
   auto error = sized<npu4_error>();

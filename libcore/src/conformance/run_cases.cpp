@@ -176,7 +176,6 @@ void check_same_bytes(const Harness& harness, const Instance& sample, const Wron
 }  // namespace
 
 void check_wrong_buffers(const Harness& harness) {
-  require_version_4(harness.library);
   const Instance sample = make_sample(harness);
   const WrongRuns wrong(harness, sample);
   const std::vector<npu4_buffer*> in = sample.input_handles();

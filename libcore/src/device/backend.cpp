@@ -21,7 +21,6 @@
 #include "device/device_call.hpp"
 #include "device/feature_functions.hpp"
 #include "device/library_folders.hpp"
-#include "device/old_backend.hpp"
 #include "device/probe.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
@@ -328,7 +327,6 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     if (folder != install_folder("backends")) probe(path, std::string(name));
     auto backend = std::make_shared<Backend>();
     backend->api_ = backend_table(open_library(path), path, std::string(name));
-    backend->is_older_ = is_adapted(*backend->api_);
     backend->path_ = path;
     Description description = description_of(*backend->api_, path, std::string(name));
     backend->name_ = text_of(description.info.name);

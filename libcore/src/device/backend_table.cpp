@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a shared object for its table: the entry of version 4 first, then that of versions 3 and 2,
-// newest first. Backends may be shorter than the header here; what they lack counts as null.
+// Asks a shared object for its table. Backends may be shorter than the header here; what they lack
+// counts as null.
 #include "device/backend_table.hpp"
 
 #include <dlfcn.h>
@@ -13,14 +13,11 @@
 
 #include "device/device_call.hpp"
 #include "device/feature_functions.hpp"
-#include "device/old_backend.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
 
 namespace npu {
 namespace {
-
-constexpr std::uint32_t kOldestAbiVersion = 2;
 
 /// Lines of a backend go where those of the library go; errors and warnings even without -v -v.
 void log_line(void* context, std::uint32_t level, const char* text) {
@@ -91,57 +88,20 @@ const npu4_backend* checked(const npu4_backend* given, const std::string& path) 
   return table;
 }
 
-const npu4_backend* old_table(void* library, const std::string& path) {
-  using Entry = const npu_backend_api* (*)(std::uint32_t);
-  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU_BACKEND_ENTRY_NAME));
-  if (entry == nullptr) {
-    refuse_file(path, "no npu-tools backend: it exports neither " NPU4_ENTRY_NAME
-                      " nor " NPU_BACKEND_ENTRY_NAME);
-  }
-  const npu_backend_api* api = nullptr;
-  // A backend answers with its own version, or with null if it is newer than what is asked for.
-  for (std::uint32_t asked = NPU_BACKEND_ABI_VERSION; api == nullptr && asked >= kOldestAbiVersion;
-       --asked) {
-    api = entry(asked);
-  }
-  const std::string versions =
-      std::to_string(kOldestAbiVersion) + " to " + std::to_string(NPU4_ABI_VERSION);
-  if (api == nullptr) refuse_file(path, "the backend serves none of the ABI versions " + versions);
-  if (api->abi_version < kOldestAbiVersion || api->abi_version > NPU_BACKEND_ABI_VERSION) {
-    refuse_file(path, "the backend has ABI version " + std::to_string(api->abi_version) +
-                          ", expected " + versions);
-  }
-  const std::size_t size = api->abi_version == NPU_BACKEND_ABI_VERSION
-                               ? sizeof(npu_backend_api)
-                               : offsetof(npu_backend_api, step_times);
-  if (api->struct_size < size) {
-    refuse_file(path, "the backend's function table has " + std::to_string(api->struct_size) +
-                          " bytes, expected " + std::to_string(size));
-  }
-  if (!api->describe || !api->open_device || !api->close_device || !api->compile ||
-      !api->blob_free || !api->load || !api->program_free || !api->buffer_allocate ||
-      !api->buffer_import || !api->buffer_export || !api->buffer_describe || !api->buffer_free ||
-      !api->run) {
-    refuse_file(path, "the backend's function table lacks a required function");
-  }
-  log(LogModule::kDevice, LogLevel::kDebug, [&] {
-    return path + ": ABI version " + std::to_string(api->abi_version) + ", served as version " +
-           std::to_string(NPU4_ABI_VERSION);
-  });
-  const npu4_backend* table = adapt_old_backend(*api);
-  if (table == nullptr) {
-    refuse_file(path, "too many backends of ABI versions below 4 are loaded; at most " +
-                          std::to_string(kMostOldBackends) + " can be");
-  }
-  return table;
-}
-
 }  // namespace
 
+BackendEntry find_backend_entry(void* library, const std::string& path) {
+  const auto entry = reinterpret_cast<BackendEntry>(::dlsym(library, NPU4_ENTRY_NAME));
+  if (entry != nullptr) return entry;
+  const bool is_older = ::dlsym(library, "npu_backend_entry") != nullptr;
+  refuse_file(path, "no npu-tools backend: it exports no " NPU4_ENTRY_NAME +
+                        std::string(is_older ? ", but the entry of an interface before version 4; "
+                                               "build it for the npu/backend.h of this version"
+                                             : ""));
+}
+
 const npu4_backend* backend_table(void* library, const std::string& path, const std::string& name) {
-  using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
-  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU4_ENTRY_NAME));
-  if (entry == nullptr) return old_table(library, path);
+  const BackendEntry entry = find_backend_entry(library, path);
   npu4_error error = empty_error();
   const npu4_backend* table = entry(host_table(name), &error);
   if (table != nullptr) return checked(table, path);

@@ -7,8 +7,14 @@
 
 namespace npu {
 
-/// The table of a loaded shared object, of version 4 or presented as such; every function that the
-/// host relies on is there. Throws Error kUnsupported that names `path`.
+using BackendEntry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
+
+/// What a loaded shared object exports. Throws Error kUnsupported that names `path` if it is no
+/// backend.
+BackendEntry find_backend_entry(void* library, const std::string& path);
+
+/// The table of a loaded shared object; every function that the host relies on is there. Throws as
+/// find_backend_entry.
 const npu4_backend* backend_table(void* library, const std::string& path, const std::string& name);
 
 }  // namespace npu

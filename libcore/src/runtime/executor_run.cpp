@@ -444,8 +444,8 @@ std::pair<Tensor, TransferPath> Executor::Run::fetch(std::size_t slot) const {
   }
   // A buffer that is this run's alone is the caller's now; but not if it counts against a limit.
   const DeviceInstance& home = *copy.buffer->device();
-  const bool is_lent = !home.keeps_outputs() && !home.has_memory_limit() &&
-                       !home.backend().is_older() && copy.buffer->bytes() != 0;
+  const bool is_lent =
+      !home.keeps_outputs() && !home.has_memory_limit() && copy.buffer->bytes() != 0;
   if (is_lent && copy.buffer->host_memory() != nullptr) {
     return {DeviceBuffer::view(copy.buffer), TransferPath::kWrapped};
   }

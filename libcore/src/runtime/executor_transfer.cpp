@@ -45,8 +45,7 @@ void Executor::place_results() {
     const auto d = static_cast<std::size_t>(slot.device);
     const TensorInfo& tensor = graph_.tensor(slot.tensor);
     const bool may_lie_there = has_queue_[d] == 0 && devices_[d]->keeps_outputs() &&
-                               !devices_[d]->backend().is_older() && !slot.is_exported &&
-                               slot.layout.empty() && tensor.bytes() > 0;
+                               !slot.is_exported && slot.layout.empty() && tensor.bytes() > 0;
     if (slot.is_given || !may_lie_there) return;
     const Tensor memory = results_->take(index, tensor.dtype, tensor.shape);
     slot.is_given = results_->buffer_in(memory, *devices_[d]) != nullptr;
@@ -127,14 +126,13 @@ TransferPath Executor::Run::arrive(const Step& step, const Step::Copy& copy) {
   return TransferPath::kCopied;
 }
 
-/// A buffer in the memory of another device's, which it keeps; null if that cannot be. Buffers of
-/// older backends are freed by their device's thread alone, not by the last owner.
+/// A buffer in the memory of another device's, which it keeps; null if that cannot be.
 std::shared_ptr<DeviceBuffer> Executor::Run::wrap_source(const Step& step, std::size_t from) {
   const Copy& source = copies_[from];
   // Staging memory is another buffer's, which does not outlive the flight.
   const bool is_its_own =
       source.host.data() == nullptr && source.memory != nullptr && flight_.staging[from] == nullptr;
-  if (!is_its_own || device(executor_.slots_[from].device).backend().is_older()) return nullptr;
+  if (!is_its_own) return nullptr;
   const TensorInfo& tensor = tensor_of(from);
   return device(step.device).wrap(tensor.dtype, tensor.shape, source.memory, source.buffer);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend to start from: relu and add in float32, one blocking call after the other, with the
-   required functions and four that are optional. README.md says in which order to make it your
+/* A backend to start from: relu, neg and add in float32, one blocking call after the other, with
+   the required functions and four that are optional. README.md says in which order to make it your
    own; the places for calls of your device say VENDOR. npu-backend(3) has the rules behind each
    function.
 
@@ -225,12 +225,13 @@ static int is_op(const npu_ir_node* node, const char* op, const char* in_place) 
    what is not refused here must be computed right. */
 static npu4_status check_node(const npu_ir* ir, const npu_ir_node* node, npu4_error* error) {
   const int is_relu = is_op(node, "aten.relu.default", "aten.relu_.default");
+  const int is_neg = is_op(node, "aten.neg.default", "aten.neg_.default");
   const int is_add = is_op(node, "aten.add.Tensor", "aten.add_.Tensor");
   const uint32_t operands = is_add ? 2 : 1;
   const npu_ir_tensor* result;
   double alpha = 1;
   uint32_t i;
-  if (!is_relu && !is_add) {
+  if (!is_relu && !is_neg && !is_add) {
     return fail(error, NPU4_UNSUPPORTED, node->name, "node '%s': '%s' is not among the ops",
                 node->name, node->op);
   }
@@ -736,11 +737,12 @@ static void run_node(const npu_ir* ir, const npu_ir_node* node, npu4_program* pr
   const float* b = program->data[node->inputs[node->input_count - 1]];
   float* result = program->results[node->outputs[0]];
   const uint64_t count = ir->tensors[node->outputs[0]].elements;
-  const int is_relu = node->input_count == 1;
+  const int is_add = node->input_count == 2;
+  const int is_neg = is_op(node, "aten.neg.default", "aten.neg_.default");
   uint64_t i;
   for (i = 0; i < count; ++i) {
     /* NaN stays NaN. */
-    result[i] = is_relu ? (a[i] < 0 ? 0 : a[i]) : a[i] + b[i];
+    result[i] = is_add ? a[i] + b[i] : is_neg ? -a[i] : a[i] < 0 ? 0 : a[i];
   }
   program->data[node->outputs[0]] = result;
 }

@@ -4,12 +4,12 @@
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
 export NPU_BACKEND_PATH
 if [ ! -d "$NPU_BACKEND_PATH" ]; then cat "$CASES/npu-compile/fallback.stdout"; exit; fi
-cp "$CASES/npu-compile/branches.json" "$CASES/../install/consumer/vendor_target.json" .
+cp "$CASES/npu-compile/branches.json" "$CASES/../unit/device/vendor_target.json" .
 npu-tag --target ./vendor_target.json branches.json | npu-partition -o part.json
 npu-compile --random-weights 0 part.json -o taken.npub
 npu-run taken.npub --random-inputs 0 --verify cpu >report
 comparison verify <report
-export VENDOR_REFUSE=aten.neg.default
+export WRAP_FAULT=refuse=aten.neg.default
 echo "refused:"
 try npu-compile --no-cache --random-weights 0 part.json -o moved.npub
 npu-compile --info moved.npub | grep -o '"device":"[a-z0-9]*","backend":"[a-z]*"'

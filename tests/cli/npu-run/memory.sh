@@ -31,10 +31,10 @@ echo "a backend that says it of blobs alone:"
 if [ -d "$(dirname "$(command -v npu-run)")/../lib/npu/test-backends" ]; then
   NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
   export NPU_BACKEND_PATH
-  npu-tag --print-target host | sed 's/"onednn"/"wrap4"/' >wrapped.json
+  npu-tag --print-target host | sed 's/"onednn"/"wrap"/' >wrapped.json
   npu-tag -t ./wrapped.json --devices npu "$model" | npu-partition |
-    WRAP4_FAULT=silent-blob npu-compile --no-cache --random-weights 0 -o wrapped.npub
-  WRAP4_FAULT=silent-model npu-run wrapped.npub --threads 1 --random-inputs 0 | grep -o '"accuracy":"[a-z]*"'
+    WRAP_FAULT=silent-blob npu-compile --no-cache --random-weights 0 -o wrapped.npub
+  WRAP_FAULT=silent-model npu-run wrapped.npub --threads 1 --random-inputs 0 | grep -o '"accuracy":"[a-z]*"'
 else
   echo '"accuracy":"exact"'
 fi

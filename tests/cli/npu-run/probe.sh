@@ -11,8 +11,8 @@ export NPU_BACKEND_PATH
 short() { sed "s|/[^ ]*/vendor/|./|g; s|since [^ ]*/libexec|since libexec|"; }
 for fault in crash exit exit-0; do
   echo "$fault:"
-  VENDOR_FAULT=$fault npu-run --list-backends | grep -o '"backend":"vendor".*"}' | short
-  VENDOR_FAULT=$fault npu-run --check-backend vendor --quick 2>messages >report
+  WRAP_FAULT=$fault npu-run --list-backends | grep -o '"backend":"vendor".*"}' | short
+  WRAP_FAULT=$fault npu-run --check-backend vendor --quick 2>messages >report
   echo "exit $?, $(wc -l <messages) line"
   short <messages
   [ -s report ] && echo "wrote output"

@@ -10,7 +10,7 @@ run() { npu-run "$@" --random-weights 1 --random-inputs 1 >report && grep '"kind
 moved() { sed -n 's/^  "\(transfer\|copied\)_bytes": \([0-9]*\).*/\1 \2/p' report | tr '\n' ' ' && echo; }
 run split.json --outputs wrapped.safetensors
 moved
-sed 's/"backend": *"onednn"/"backend":"wrap4"/' split.json >copied.json
-NPU_BACKEND_PATH=$lib/test-backends WRAP4_FAULT=no-map run copied.json --outputs copied.safetensors
+sed 's/"backend": *"onednn"/"backend":"wrap"/' split.json >copied.json
+NPU_BACKEND_PATH=$lib/test-backends WRAP_FAULT=no-map run copied.json --outputs copied.safetensors
 moved
 cmp wrapped.safetensors copied.safetensors && echo "same bits"

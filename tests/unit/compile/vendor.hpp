@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendor's backend of tests/install/consumer, for tests that need one to misbehave.
+// A vendor's backend for tests that need one to misbehave: device/wrap_backend.cpp, by that name.
 #pragma once
 
 #include <cstdlib>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -19,9 +20,13 @@ inline void use_vendor_backend() {
   ::setenv("NPU_BACKEND_PATH", path.c_str(), 1);
 }
 
-inline const Target& vendor_target() {
-  static const Target target = load_target(NPU_TEST_VENDOR_TARGET);
-  return target;
+/// With its npu and npu2 of another backend, if one is named.
+inline const Target& vendor_target(const std::string& backend = "vendor") {
+  static std::map<std::string, Target> targets;
+  if (const auto found = targets.find(backend); found != targets.end()) return found->second;
+  Json json = *load_target(NPU_TEST_VENDOR_TARGET).json;
+  json["devices"][0]["backend"] = json["devices"][1]["backend"] = backend;
+  return targets.emplace(backend, parse_target(json, "vendor_target.json")).first->second;
 }
 
 /// Whether CMake built what the vendor's target has for its cpu. Without it a test compares less.
@@ -41,7 +46,8 @@ class Setting {
 
 /// A random graph of relu, neg and add over two inputs and a weight, each node on a random device
 /// of npu and npu2 (add: npu); some results are outputs.
-inline Graph random_vendor_graph(std::uint32_t seed, int nodes) {
+inline Graph random_vendor_graph(std::uint32_t seed, int nodes,
+                                 const std::string& backend = "vendor") {
   std::mt19937 random(seed);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   GraphBuilder builder;
@@ -68,7 +74,7 @@ inline Graph random_vendor_graph(std::uint32_t seed, int nodes) {
   for (Node& node : graph.nodes()) {
     node.device = node.op_type == "aten.add.Tensor" || below(2) == 0 ? "npu" : "npu2";
   }
-  graph.set_npu_member("target", *vendor_target().json);
+  graph.set_npu_member("target", *vendor_target(backend).json);
   return graph;
 }
 

@@ -17,7 +17,6 @@
 #include "npu/runtime/executor.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/file_io.hpp"
 #include "npu/target/target.hpp"
 
 using namespace npu;
@@ -25,22 +24,22 @@ using namespace npu::test;
 
 namespace {
 
-std::string wrap4_file() { return std::string(vendor_dir()) + "/npu_backend_wrap4.so"; }
+std::string wrap_file() { return std::string(vendor_dir()) + "/npu_backend_wrap.so"; }
 
 /// What the wrapper has counted; it is loaded once per process.
 unsigned count(const char* what) {
-  void* library = ::dlopen(wrap4_file().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = ::dlopen(wrap_file().c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
-  return reinterpret_cast<unsigned (*)(const char*)>(::dlsym(library, "wrap4_count"))(what);
+  return reinterpret_cast<unsigned (*)(const char*)>(::dlsym(library, "wrap_count"))(what);
 }
 
-std::shared_ptr<const Backend> wrap4() {
+std::shared_ptr<const Backend> wrap() {
   use_vendor_backend();
-  return Backend::load("wrap4");
+  return Backend::load("wrap");
 }
 
 /// A fault that ends with the test. Counts of calls in it are from the process's beginning.
-Setting fault(const std::string& text) { return {"WRAP4_FAULT", text.c_str()}; }
+Setting fault(const std::string& text) { return {"WRAP_FAULT", text.c_str()}; }
 
 /// relu of x; the sub-IR and what it gives.
 std::string relu_text() {
@@ -109,48 +108,14 @@ PartitionPlan plan_of(Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("version 4: npu-backend(3) says from which size on a function is there", "[device]") {
-  const std::string page = read_file(std::string(NPU_TEST_DATA_DIR) + "/../man/npu-backend.3");
-  const auto says = [&](std::size_t offset, const std::string& function) {
-    INFO(function);
-    const std::string row = ".It " + std::to_string(offset + sizeof(void*)) + "\n";
-    const std::size_t at = page.find(row);
-    REQUIRE(at != std::string::npos);
-    const std::size_t begin = at + row.size();
-    CHECK(page.substr(begin, page.find('\n', begin) - begin).ends_with("Fn " + function));
-  };
-  says(offsetof(npu4_backend, run), "run");
-  says(offsetof(npu4_backend, buffer_read), "buffer_read");
-  says(offsetof(npu4_backend, buffer_unmap), "buffer_unmap");
-  says(offsetof(npu4_backend, buffer_wrap), "buffer_wrap");
-  says(offsetof(npu4_backend, weights_free), "weights_free");
-  says(offsetof(npu4_backend, blob_report), "blob_report");
-  says(offsetof(npu4_backend, blob_check), "blob_check");
-  says(offsetof(npu4_backend, blob_memory), "blob_memory");
-  says(offsetof(npu4_backend, model_memory), "model_memory");
-  says(offsetof(npu4_backend, device_memory), "device_memory");
-  says(offsetof(npu4_backend, list_ops), "list_ops");
-  says(offsetof(npu4_backend, device_status), "device_status");
-  says(offsetof(npu4_backend, get_extension), "get_extension");
-  says(offsetof(npu4_backend, event_on_done), "event_on_done");
-  says(offsetof(npu4_backend, buffer_copy), "buffer_copy");
-  says(offsetof(npu4_backend, program_cancel), "program_cancel");
-  says(offsetof(npu4_backend, check), "check");
-  says(offsetof(npu4_backend, buffer_export), "buffer_export");
-  says(offsetof(npu4_backend, event_import), "event_import");
-  says(offsetof(npu4_backend, clock_sample), "clock_sample");
-  // The last one: nobody has appended a function and forgotten the page.
-  CHECK(offsetof(npu4_backend, clock_sample) + sizeof(void*) == sizeof(npu4_backend));
-}
-
 TEST_CASE("version 4: a library that is loaded twice has one table", "[device]") {
   if (!has_cpu()) return;
   use_vendor_backend();
-  void* library = ::dlopen(wrap4_file().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = ::dlopen(wrap_file().c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
   // Whoever asked first goes on using his.
-  const npu4_backend* first = backend_table(library, wrap4_file(), "wrap4");
-  CHECK(backend_table(library, wrap4_file(), "other_name") == first);
+  const npu4_backend* first = backend_table(library, wrap_file(), "wrap");
+  CHECK(backend_table(library, wrap_file(), "other_name") == first);
 }
 
 TEST_CASE("version 4: structs may be longer on either side, and shorter in the backend",
@@ -158,7 +123,7 @@ TEST_CASE("version 4: structs may be longer on either side, and shorter in the b
   if (!has_cpu()) return;
   void* library = nullptr;
   use_vendor_backend();
-  library = ::dlopen(wrap4_file().c_str(), RTLD_NOW | RTLD_LOCAL);
+  library = ::dlopen(wrap_file().c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
   using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
   const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU4_ENTRY_NAME));
@@ -193,7 +158,7 @@ TEST_CASE("version 4: structs may be longer on either side, and shorter in the b
 
 TEST_CASE("version 4: statuses become errors, with the node, numbers and advice", "[device]") {
   if (!has_cpu()) return;
-  const auto device = DeviceInstance::open(wrap4(), "{}");
+  const auto device = DeviceInstance::open(wrap(), "{}");
   const auto compile = [&] { (void)device->compile(relu_text(), {}, "{}"); };
   std::string text;
   for (const auto& [status, code] : {std::pair{NPU4_UNSUPPORTED, ErrorCode::kUnsupported},
@@ -222,12 +187,12 @@ TEST_CASE("version 4: statuses become errors, with the node, numbers and advice"
   }
   const Setting set = fault("compile=1234");
   CHECK(status_of(compile, &text) == NPU4_INTERNAL);
-  CHECK_THAT(text, Catch::StartsWith("fault of backend 'wrap4' "));
+  CHECK_THAT(text, Catch::StartsWith("fault of backend 'wrap' "));
 }
 
 TEST_CASE("version 4: a busy device is asked again, and not for ever", "[device]") {
   if (!has_cpu()) return;
-  const auto backend = wrap4();
+  const auto backend = wrap();
   {
     const unsigned before = count("opens");
     const Setting set = fault("busy=" + std::to_string(before + 2));
@@ -246,20 +211,20 @@ TEST_CASE("version 4: a busy device is asked again, and not for ever", "[device]
 TEST_CASE("version 4: a device is chosen by its id, and one that is not usable says why",
           "[device]") {
   if (!has_cpu()) return;
-  const auto backend = wrap4();
-  CHECK(backend->device("").id == "wrap4:0");
-  CHECK(backend->device("wrap4:*").id == "wrap4:0");
+  const auto backend = wrap();
+  CHECK(backend->device("").id == "wrap:0");
+  CHECK(backend->device("wrap:*").id == "wrap:0");
   CHECK_THROWS_WITH(backend->device("pci:0"),
-                    Catch::Contains("backend 'wrap4' has no usable device 'pci:0' here; it has "
-                                    "wrap4:0"));
+                    Catch::Contains("backend 'wrap' has no usable device 'pci:0' here; it has "
+                                    "wrap:0"));
   CHECK_THROWS_WITH(DeviceInstance::open(backend, R"({"instance": "pci:0"})"),
                     Catch::Contains("no usable device 'pci:0'"));
 }
 
 TEST_CASE("version 4: jobs share a device, which is opened once", "[device]") {
   if (!has_cpu()) return;
-  wrap4();
-  const Target target = target_of("wrap4");
+  wrap();
+  const Target target = target_of("wrap");
   Graph graph = many_relus(target, 6);
   const PartitionPlan plan = plan_of(graph);
   REQUIRE(plan.partitions.size() == 12);
@@ -286,8 +251,8 @@ TEST_CASE("version 4: jobs share a device, which is opened once", "[device]") {
 
 TEST_CASE("version 4: a lost device is opened again once", "[device]") {
   if (!has_cpu()) return;
-  wrap4();
-  const Target target = target_of("wrap4");
+  wrap();
+  const Target target = target_of("wrap");
   Graph graph = many_relus(target, 2);
   const PartitionPlan plan = plan_of(graph);
   CompileOptions options;
@@ -308,7 +273,7 @@ TEST_CASE("version 4: a lost device is opened again once", "[device]") {
 
 TEST_CASE("version 4: programs of one model run beside each other", "[device]") {
   if (!has_cpu()) return;
-  const auto device = DeviceInstance::open(wrap4(), R"({"threads": 1})");
+  const auto device = DeviceInstance::open(wrap(), R"({"threads": 1})");
   const auto model = device->load_model(device->compile(relu_text(), {}, "{}"), {});
   CHECK(model->keeps_blob());  // onednn computes in it
   const unsigned before = count("models");

@@ -44,14 +44,14 @@ Target queue_target(const Json& options = Json::object()) {
   }
   vendor["name"] = "v";
   json["devices"].push_back(vendor);
-  ::setenv("WRAP4_FILE", "npu_backend_skeleton-queue.so", 1);  // read when it is loaded
+  ::setenv("WRAP_FILE", "npu_backend_skeleton-queue.so", 1);  // read when it is loaded
   Json wrapper = json["devices"][0];
   wrapper["name"] = "w";
-  wrapper["backend"] = "wrap4";
+  wrapper["backend"] = "wrap";
   wrapper["options"] = options;
   json["devices"].push_back(wrapper);
   wrapper["name"] = "f";
-  wrapper["backend"] = "wrap4-far";
+  wrapper["backend"] = "wrap-far";
   json["devices"].push_back(wrapper);
   const std::vector<std::string> names{"q0", "q1", "v", "w", "f"};
   for (std::size_t to = 1; to < names.size(); ++to) {
@@ -237,7 +237,7 @@ TEST_CASE("memory of another backend is used in place, unless it refuses when as
     const auto expected =
         execute(place(chain_graph(), queue_target()), false)->run(inputs_of(made, 1), nullptr);
     for (const auto& [fault, copied] : {std::pair{"", false}, {"no-wrap", true}, {"", false}}) {
-      const Setting set("WRAP4_FAULT", fault);
+      const Setting set("WRAP_FAULT", fault);
       // An executor keeps what it has wrapped, so another one is asked to refuse.
       const auto asked = *fault != '\0' ? execute(made, overlap) : nullptr;
       RunRecord record;
@@ -256,10 +256,10 @@ namespace {
 
 /// How often the wrapper of "w" was asked for, or given, memory of another backend.
 unsigned shared_so_far() {
-  const std::string file = std::string(vendor_dir()) + "/npu_backend_wrap4.so";
+  const std::string file = std::string(vendor_dir()) + "/npu_backend_wrap.so";
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
-  const auto count = reinterpret_cast<unsigned (*)(const char*)>(::dlsym(library, "wrap4_count"));
+  const auto count = reinterpret_cast<unsigned (*)(const char*)>(::dlsym(library, "wrap_count"));
   return count("wraps") + count("exports");
 }
 
@@ -272,7 +272,7 @@ TEST_CASE("memory is shared before the first run, and a refusal is remembered",
   for (const char* fault : {"", "no-wrap"}) {
     for (const bool overlap : {true, false}) {
       CAPTURE(fault, overlap);
-      const Setting set("WRAP4_FAULT", fault);
+      const Setting set("WRAP_FAULT", fault);
       const unsigned before = shared_so_far();
       const auto executor = execute(made, overlap, overlap ? 3 : 1);
       const unsigned loaded = shared_so_far();

@@ -64,16 +64,16 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
 void device_close(npu4_device* device) { delete device; }
 
 /// The weights as the lowering takes them, checked.
-std::vector<npu_tensor> checked_weights(const npu4_tensor* const* weights, std::uint64_t count) {
+std::vector<WeightView> checked_weights(const npu4_tensor* const* weights, std::uint64_t count) {
   require(weights != nullptr || count == 0, "weights is null");
-  std::vector<npu_tensor> checked;
+  std::vector<WeightView> checked;
   for (std::uint64_t i = 0; i < count; ++i) {
     require(weights[i] != nullptr && NPU4_HAS(weights[i], bytes), "a weight is null");
     const npu4_tensor& weight = *weights[i];
     require(weight.shape != nullptr || weight.rank == 0, "a weight has a rank but no shape");
     require(weight.dtype < kDTypeCount, "a weight has an unknown dtype");
-    checked.push_back({weight.name, static_cast<npu_dtype>(weight.dtype), weight.rank, weight.shape,
-                       weight.data, weight.bytes});
+    checked.push_back({weight.name != nullptr ? weight.name : "", static_cast<DType>(weight.dtype),
+                       Shape(weight.shape, weight.shape + weight.rank), weight.data, weight.bytes});
   }
   return checked;
 }
@@ -150,13 +150,12 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
 }
 
 /// Weights as a question has them: no data.
-std::vector<npu_tensor> weights_without_data(const Graph& graph) {
-  std::vector<npu_tensor> weights;
+std::vector<WeightView> weights_without_data(const Graph& graph) {
+  std::vector<WeightView> weights;
   for (const TensorInfo& tensor : graph.tensors()) {
     if (tensor.kind != TensorKind::kWeight) continue;
-    weights.push_back({tensor.name.c_str(), static_cast<npu_dtype>(tensor.dtype),
-                       static_cast<std::uint32_t>(tensor.shape.size()), tensor.shape.data(),
-                       nullptr, static_cast<std::uint64_t>(tensor.bytes())});
+    weights.push_back({tensor.name, tensor.dtype, tensor.shape, nullptr,
+                       static_cast<std::uint64_t>(tensor.bytes())});
   }
   return weights;
 }

@@ -65,7 +65,7 @@ std::string node_text(const Node& node) {
 
 std::string number_text(std::int64_t value) { return std::to_string(value); }
 
-Lowering::Lowering(const Graph& graph, const Graph& stated, std::span<const npu_tensor> weights,
+Lowering::Lowering(const Graph& graph, const Graph& stated, std::span<const WeightView> weights,
                    const Machine& machine, const dnnl::engine& engine)
     : graph_(&graph),
       stated_(&stated),
@@ -158,20 +158,18 @@ BoundNode bound(const Graph& graph, const Node& node) {
   return BoundNode(graph, node, find_op(node.op_type)->schema);
 }
 
-const npu_tensor& Lowering::given_weight(const TensorInfo& info) const {
-  const auto found = std::find_if(weight_tensors_.begin(), weight_tensors_.end(),
-                                  [&](const npu_tensor& candidate) {
-                                    return candidate.name != nullptr && info.name == candidate.name;
-                                  });
+const WeightView& Lowering::given_weight(const TensorInfo& info) const {
+  const auto found =
+      std::find_if(weight_tensors_.begin(), weight_tensors_.end(),
+                   [&](const WeightView& candidate) { return candidate.name == info.name; });
   if (found == weight_tensors_.end()) {
     throw Error(ErrorCode::kInvalidGraph, "no data was passed for weight '" + info.name + "'");
   }
-  const Shape given(found->shape, found->shape + found->rank);
-  if (static_cast<int>(found->dtype) != static_cast<int>(info.dtype) || given != info.shape) {
+  if (found->dtype != info.dtype || found->shape != info.shape) {
     throw Error(ErrorCode::kInvalidGraph,
                 "weight '" + info.name + "' was passed with another dtype or shape " +
-                    shape_text(given) + "; the sub-IR says " + std::string(dtype_name(info.dtype)) +
-                    " " + shape_text(info.shape));
+                    shape_text(found->shape) + "; the sub-IR says " +
+                    std::string(dtype_name(info.dtype)) + " " + shape_text(info.shape));
   }
   const bool has_data = found->data != nullptr || machine_->only_checks;
   if (found->bytes != static_cast<std::uint64_t>(info.bytes()) || !has_data) {
@@ -423,7 +421,7 @@ Plan Lowering::run(const Checkpoint& checkpoint, const LayoutNames& boundaries) 
   return std::move(plan_);
 }
 
-Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
+Plan lower_graph(const Graph& graph, std::span<const WeightView> weights, const Machine& machine,
                  const dnnl::engine& engine, const Checkpoint& checkpoint,
                  const LayoutNames& boundaries) {
   check_shapes(graph);

@@ -19,12 +19,12 @@
 #include "lowering/lowered.hpp"
 #include "lowering/machine.hpp"
 #include "lowering/quantized.hpp"
-#include "npu/backend_v3.h"
 #include "npu/ir/graph.hpp"
 #include "npu/ops/schema.hpp"
 #include "program/implementations.hpp"
 #include "program/plan.hpp"
 #include "program/post_ops.hpp"
+#include "program/weight_view.hpp"
 
 namespace npu::onednn {
 
@@ -33,7 +33,7 @@ namespace npu::onednn {
 /// Creates primitive descriptors, but no code.
 /// Calls `checkpoint` before each node with its number and the number of nodes; it may throw.
 /// Inputs and outputs lie as `boundaries` say; kInvalidGraph for a layout that there is not.
-Plan lower_graph(const Graph& graph, std::span<const npu_tensor> weights, const Machine& machine,
+Plan lower_graph(const Graph& graph, std::span<const WeightView> weights, const Machine& machine,
                  const dnnl::engine& engine, const Checkpoint& checkpoint = {},
                  const LayoutNames& boundaries = {});
 
@@ -57,7 +57,7 @@ struct PrimitiveOperand {
 class Lowering {
  public:
   /// `stated` is the sub-IR, of which `graph` is what is computed (widened.hpp); both outlive it.
-  Lowering(const Graph& graph, const Graph& stated, std::span<const npu_tensor> weights,
+  Lowering(const Graph& graph, const Graph& stated, std::span<const WeightView> weights,
            const Machine& machine, const dnnl::engine& engine);
   Plan run(const Checkpoint& checkpoint, const LayoutNames& boundaries);
 
@@ -246,14 +246,14 @@ class Lowering {
   Value weight(TensorId tensor);
   /// The data that was passed for a weight; throws Error kInvalidGraph if it is not what the sub-IR
   /// says.
-  const npu_tensor& given_weight(const TensorInfo& info) const;
+  const WeightView& given_weight(const TensorInfo& info) const;
   void lower_alone(const Node& node);
   Lowered<Done> lower_node(const Node& node);
   Lowered<Done> lower_in_types(const Node& node);
 
   const Graph* graph_;   ///< what is lowered
   const Graph* stated_;  ///< the sub-IR, whose inputs, weights and outputs the host passes
-  std::span<const npu_tensor> weight_tensors_;
+  std::span<const WeightView> weight_tensors_;
   const Machine* machine_;
   const dnnl::engine* engine_;
   FusionPlan fusions_;

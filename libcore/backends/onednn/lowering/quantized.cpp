@@ -17,8 +17,8 @@ namespace npu::onednn {
 namespace {
 
 template <typename T>
-void append_numbers(const npu_tensor& tensor, std::vector<double>& numbers) {
-  const auto* bytes = static_cast<const std::byte*>(static_cast<const void*>(tensor.data));
+void append_numbers(const WeightView& tensor, std::vector<double>& numbers) {
+  const auto* bytes = static_cast<const std::byte*>(tensor.data);
   for (std::uint64_t i = 0; i + sizeof(T) <= tensor.bytes; i += sizeof(T)) {
     T number{};
     std::memcpy(&number, bytes + i, sizeof number);
@@ -63,7 +63,7 @@ void Lowering::dequantize(TensorId tensor) {
 std::optional<std::span<const std::int8_t>> Lowering::known_bytes(TensorId tensor) const {
   const TensorInfo& info = stated_->tensor(tensor);
   if (info.kind != TensorKind::kWeight || info.dtype != DType::kInt8) return std::nullopt;
-  const npu_tensor& found = given_weight(info);
+  const WeightView& found = given_weight(info);
   if (found.data == nullptr) return std::nullopt;  // a question has no data
   return std::span(static_cast<const std::int8_t*>(found.data),
                    static_cast<std::size_t>(found.bytes));
@@ -72,7 +72,7 @@ std::optional<std::span<const std::int8_t>> Lowering::known_bytes(TensorId tenso
 std::optional<std::vector<double>> Lowering::known_numbers(TensorId tensor) const {
   const TensorInfo& info = stated_->tensor(tensor);
   if (info.kind != TensorKind::kWeight) return std::nullopt;
-  const npu_tensor& found = given_weight(info);
+  const WeightView& found = given_weight(info);
   if (found.data == nullptr) return std::nullopt;  // a question has no data
   std::vector<double> numbers;
   switch (info.dtype) {

@@ -34,7 +34,7 @@ AlignedMemory allocate_aligned(std::size_t bytes) {
   return AlignedMemory(static_cast<std::byte*>(memory));
 }
 
-ConstantPacker::ConstantPacker(const Plan& plan, std::span<const npu_tensor> weights,
+ConstantPacker::ConstantPacker(const Plan& plan, std::span<const WeightView> weights,
                                const dnnl::engine& engine, Checkpoint checkpoint)
     : plan_(plan),
       engine_(engine),
@@ -116,17 +116,17 @@ std::byte* ConstantPacker::own(std::size_t buffer) {
   return addresses_[buffer];
 }
 
-void ConstantPacker::bind_weights(std::span<const npu_tensor> weights) {
-  std::unordered_map<std::string_view, const npu_tensor*> by_name;
-  for (const npu_tensor& weight : weights) {
-    if (weight.name != nullptr) by_name.insert_or_assign(weight.name, &weight);
+void ConstantPacker::bind_weights(std::span<const WeightView> weights) {
+  std::unordered_map<std::string_view, const WeightView*> by_name;
+  for (const WeightView& weight : weights) {
+    by_name.insert_or_assign(weight.name, &weight);
   }
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
     const BufferInfo& buffer = plan_.buffers[i];
     if (buffer.kind != BufferKind::kWeight) continue;
     const TensorBinding& binding = plan_.weights[buffer.index];
     const auto known = by_name.find(binding.name);
-    const npu_tensor* found = known == by_name.end() ? nullptr : known->second;
+    const WeightView* found = known == by_name.end() ? nullptr : known->second;
     if (found == nullptr || found->data == nullptr || found->bytes != buffer.bytes) {
       throw Error(ErrorCode::kInvalidGraph,
                   "weight '" + binding.name + "' was not passed as it was compiled");

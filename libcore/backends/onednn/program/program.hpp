@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "npu/backend_v3.h"
 #include "program/plan.hpp"
+#include "program/weight_view.hpp"
 
 namespace npu::onednn {
 
@@ -35,7 +35,7 @@ class ConstantPacker {
   /// Plan, weights and engine have to outlive it. Throws Error kInvalidGraph if `weights` are not
   /// those of the plan. Calls `checkpoint` before each step, with its number and the number of
   /// steps; it may throw.
-  ConstantPacker(const Plan& plan, std::span<const npu_tensor> weights, const dnnl::engine& engine,
+  ConstantPacker(const Plan& plan, std::span<const WeightView> weights, const dnnl::engine& engine,
                  Checkpoint checkpoint = {});
 
   /// How many bytes each has, in the order of Plan::constants.
@@ -44,7 +44,7 @@ class ConstantPacker {
   PackedConstant next();
 
  private:
-  void bind_weights(std::span<const npu_tensor> weights);
+  void bind_weights(std::span<const WeightView> weights);
   std::byte* own(std::size_t buffer);
   void run_next_step();
   void require_in_range(const Step& step) const;

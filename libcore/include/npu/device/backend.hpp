@@ -114,8 +114,6 @@ class Backend {
   bool has_flag(std::uint64_t flag) const noexcept { return (flags_ & flag) != 0; }
   bool holds_weights() const noexcept { return has_flag(NPU4_BLOB_HOLDS_WEIGHTS); }
   bool has_feature(std::string_view name) const;
-  /// Whether it was built for version 2 or 3.
-  bool is_older() const noexcept { return is_older_; }
   const std::vector<DeviceFacts>& devices() const noexcept { return devices_; }
   /// The keys of its own options; nothing if it does not state them.
   const std::optional<std::vector<std::string>>& option_keys() const noexcept {
@@ -137,7 +135,6 @@ class Backend {
   std::optional<std::vector<std::string>> option_keys_;
   std::vector<DeviceFacts> devices_;
   const npu4_backend* api_ = nullptr;
-  bool is_older_ = false;
 };
 
 /// The folders that Backend::load searches, in order.

@@ -2,7 +2,6 @@
 // The aten backend's interface: devices, buffers, arguments, results, weights and in-place ops.
 //
 // Expected values are computed here or written beside their arithmetic.
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,7 +22,6 @@
 
 #include "backends/aten/aten_harness.hpp"
 #include "catch.hpp"
-#include "npu/backend.h"
 
 namespace npu::test::aten {
 namespace {
@@ -31,31 +29,29 @@ namespace {
 // ---- the interface
 
 TEST_CASE("the aten backend describes itself", "[aten]") {
-  npu_backend_description description = {};
-  npu_error error = {};
-  REQUIRE(api().describe(&description, &error) == NPU_OK);
-  CHECK(std::string(description.name) == "aten");
-  CHECK(std::string(description.version).find("libtorch") != std::string::npos);
-  CHECK(std::string(description.fingerprint).find("libtorch") != std::string::npos);
-  CHECK((description.capabilities & NPU_CAPABILITY_ANY_OP) != 0);
-  CHECK(api().abi_version == NPU_BACKEND_ABI_VERSION);
-  CHECK(api().struct_size == sizeof(npu_backend_api));
+  const npu4_backend_info info = api().info();
+  CHECK(std::string(info.name) == "aten");
+  CHECK(std::string(info.version).find("libtorch") != std::string::npos);
+  CHECK(api().fingerprint().find("libtorch") != std::string::npos);
+  CHECK((info.flags & NPU4_ANY_OP) != 0);
+  CHECK(api()->abi_version == NPU4_ABI_VERSION);
+  CHECK(api()->struct_size == sizeof(npu4_backend));
 }
 
 TEST_CASE("device options are checked", "[aten]") {
-  const auto text = [](const std::string& options) {
+  const auto text = [](const std::string& options, std::uint32_t threads = 1) {
     try {
-      const Device device(options);
+      const Device device(options, threads);
     } catch (const Failure& failure) {
-      CHECK(failure.status == NPU_ERROR_INVALID);
+      CHECK(failure.status == NPU4_INVALID);
       return failure.text;
     }
     return std::string();
   };
   CHECK(text("").empty());
   CHECK(text("{}").empty());
-  CHECK(text(R"({"threads": 0, "unknown": [1]})").empty());
-  CHECK(text(R"({"threads": -1})") == "threads: expected at most 4096");
+  CHECK(text(R"({"unknown": [1]})", 0).empty());
+  CHECK(text("{}", ~0U) == "threads: expected at most 4096");
   CHECK(text(R"({"promote": 1})") == "option 'promote': expected true or false, found 1");
   CHECK(text(R"({"load_ops": "x.so"})").starts_with("option 'load_ops': expected a list of paths"));
   CHECK(text("[1]") == "device options: expected an object");
@@ -72,7 +68,7 @@ pid_t new_thread_id() {
 // A library that starts its threads anew with each run leaves them spinning beside it. Numbers are
 // given in order, to other programs, too; one of many tries is left alone by them.
 TEST_CASE("runs start no threads", "[aten]") {
-  const Device device(R"({"threads": 3})");
+  const Device device("{}", 3);
   Model model = one_node("aten.relu.default", {{"x", range({8}, -3.0F)}}, {}, {{"y", {8}}});
   Loaded loaded(device, model);
   bool none = false;
@@ -89,12 +85,12 @@ TEST_CASE("list_ops names ops of every kind once", "[aten]") {
   std::map<std::string, std::string> kinds;
   bool twice = false;
   std::pair<std::map<std::string, std::string>*, bool*> context{&kinds, &twice};
-  npu_error error = {};
-  const npu_op_visitor visit = [](void* opaque, const char* op_type, const char* kind) {
+  CallError error;
+  const npu4_op_visitor visit = [](void* opaque, const char* op_type, const char* kind) {
     const auto& [map, again] = *static_cast<decltype(context)*>(opaque);
     if (!map->emplace(op_type, kind).second) *again = true;
   };
-  REQUIRE(api().list_ops(device.get(), visit, &context, &error) == NPU_OK);
+  REQUIRE(api()->list_ops(device.get(), visit, &context, &error) == NPU4_OK);
   CHECK_FALSE(twice);
   CHECK(kinds.size() > 2000);
   CHECK(kinds["aten.conv2d.default"] == "aten");
@@ -105,46 +101,35 @@ TEST_CASE("list_ops names ops of every kind once", "[aten]") {
 
 TEST_CASE("buffers keep every bit", "[aten]") {
   const Device device;
-  npu_error error = {};
+  CallError error;
   // A signalling NaN, a subnormal, minus zero, infinity.
   for (const char* dtype : {"float16", "bfloat16"}) {
     const HostTensor tensor = bits16(dtype, {4}, {0x7d01, 0x0001, 0x8000, 0x7c00});
-    const npu_tensor view = tensor.view("x");
-    npu_buffer* buffer = nullptr;
-    REQUIRE(api().buffer_import(device.get(), &view, &buffer, &error) == NPU_OK);
+    npu4_buffer* buffer = nullptr;
+    REQUIRE(api().import_tensor(device.get(), tensor.view("x"), &buffer, &error) == NPU4_OK);
     std::vector<char> copy(8);
-    REQUIRE(api().buffer_export(buffer, copy.data(), copy.size(), &error) == NPU_OK);
+    REQUIRE(api().read(buffer, copy.data(), copy.size(), &error) == NPU4_OK);
     CHECK(copy == tensor.bytes);
-    CHECK(api().buffer_export(buffer, copy.data(), 9, &error) == NPU_ERROR_INVALID);
+    CHECK(api().read(buffer, copy.data(), 9, &error) == NPU4_INVALID);
     CHECK(std::string(error.text) == "the buffer has 8 bytes, expected 9 behind 0");
-    api().buffer_free(buffer);
+    api()->buffer_free(buffer);
   }
   SECTION("allocation") {
-    const Shape shape = {2, 0, 3};
-    npu_buffer* buffer = nullptr;
-    REQUIRE(api().buffer_allocate(device.get(), NPU_INT32, 3, shape.data(), &buffer, &error) ==
-            NPU_OK);
-    npu_tensor description = {};
-    REQUIRE(api().buffer_describe(buffer, &description, &error) == NPU_OK);
-    CHECK(description.rank == 3);
-    CHECK(description.bytes == 0);
-    CHECK(description.dtype == NPU_INT32);
-    api().buffer_free(buffer);
-    const Shape negative = {2, -1};
-    CHECK(api().buffer_allocate(device.get(), NPU_INT32, 2, negative.data(), &buffer, &error) ==
-          NPU_ERROR_INVALID);
-    const Shape huge = {std::int64_t{1} << 40, std::int64_t{1} << 40};
-    CHECK(api().buffer_allocate(device.get(), NPU_INT32, 2, huge.data(), &buffer, &error) ==
-          NPU_ERROR_INVALID);
-    CHECK(api().buffer_allocate(device.get(), static_cast<npu_dtype>(15), 0, nullptr, &buffer,
-                                &error) == NPU_ERROR_INVALID);
+    npu4_buffer* buffer = nullptr;
+    REQUIRE(api().create_buffer(device.get(), NPU4_INT32, {2, 0, 3}, &buffer, &error) == NPU4_OK);
+    CHECK(api().read(buffer, nullptr, 0, &error) == NPU4_OK);
+    api()->buffer_free(buffer);
+    CHECK(api().create_buffer(device.get(), NPU4_INT32, {2, -1}, &buffer, &error) == NPU4_INVALID);
+    const std::int64_t large = std::int64_t{1} << 40;
+    CHECK(api().create_buffer(device.get(), NPU4_INT32, {large, large}, &buffer, &error) ==
+          NPU4_INVALID);
+    CHECK(api().create_buffer(device.get(), 15, {}, &buffer, &error) == NPU4_INVALID);
   }
   SECTION("wrong byte count") {
     HostTensor tensor = range({2});
     tensor.bytes.pop_back();
-    const npu_tensor view = tensor.view("x");
-    npu_buffer* buffer = nullptr;
-    CHECK(api().buffer_import(device.get(), &view, &buffer, &error) == NPU_ERROR_INVALID);
+    npu4_buffer* buffer = nullptr;
+    CHECK(api().import_tensor(device.get(), tensor.view("x"), &buffer, &error) == NPU4_INVALID);
     CHECK(std::string(error.text) == "buffer: expected 8 bytes, found 7");
   }
 }
@@ -158,50 +143,44 @@ TEST_CASE("a program without nodes copies its inputs", "[aten]") {
 
 TEST_CASE("a blob that is no blob is refused", "[aten]") {
   const Device device;
-  npu_error error = {};
-  npu_program* program = nullptr;
+  CallError error;
+  npu4_model* model = nullptr;
   const std::string text = Model().input("x", range({1})).output("x").text();
-  npu_blob blob = {};
-  REQUIRE(api().compile(device.get(), text.data(), text.size(), nullptr, 0, nullptr, &blob,
-                        &error) == NPU_OK);
-  CHECK(api().load(device.get(), blob.data, 4, nullptr, 0, &program, &error) == NPU_ERROR_INVALID);
+  std::string blob;
+  REQUIRE(api().compile(device.get(), text, {}, nullptr, &blob, &error) == NPU4_OK);
+  CHECK(api().load(device.get(), blob.substr(0, 4), {}, &model, &error) == NPU4_INVALID);
   CHECK(std::string(error.text) == "the blob is too short");
-  CHECK(api().load(device.get(), blob.data, blob.size - 1, nullptr, 0, &program, &error) ==
-        NPU_ERROR_INVALID);
-  CHECK(api().load(device.get(), text.data(), text.size(), nullptr, 0, &program, &error) ==
-        NPU_ERROR_INVALID);
+  CHECK(api().load(device.get(), blob.substr(0, blob.size() - 1), {}, &model, &error) ==
+        NPU4_INVALID);
+  CHECK(api().load(device.get(), text, {}, &model, &error) == NPU4_INVALID);
   CHECK(std::string(error.text) == "the blob is not of the aten backend");
-  std::string newer(static_cast<const char*>(blob.data), blob.size);
+  std::string newer = blob;
   newer[8] = 9;
-  CHECK(api().load(device.get(), newer.data(), newer.size(), nullptr, 0, &program, &error) ==
-        NPU_ERROR_INVALID);
+  CHECK(api().load(device.get(), newer, {}, &model, &error) == NPU4_INVALID);
   CHECK(std::string(error.text) == "the blob has version 9, expected 1; compile it again");
-  api().blob_free(&blob);
-  CHECK(blob.data == nullptr);
-  CHECK(api().compile(device.get(), "{", 1, nullptr, 0, nullptr, &blob, &error) ==
-        NPU_ERROR_INVALID);
+  CHECK(model == nullptr);
+  CHECK(api().compile(device.get(), "{", {}, nullptr, &blob, &error) == NPU4_INVALID);
 }
 
 TEST_CASE("inputs and outputs are checked against the sub-IR", "[aten]") {
   const Device device;
   Model model = one_node("aten.relu.default", {{"x", range({3})}}, {}, {{"y", {3}}});
   Loaded loaded(device, model);
-  npu_error error = {};
-  npu_buffer* output = nullptr;
-  CHECK(api().run(loaded.program(), nullptr, 0, &output, 1, &error) == NPU_ERROR_INVALID);
+  CallError error;
+  const std::vector<npu4_buffer*> outputs = loaded.make_outputs();
+  CHECK(api().run(loaded.program(), {}, outputs, &error) == NPU4_INVALID);
   CHECK(std::string(error.text) == "expected 1 inputs, found 0");
-  npu_buffer* input = nullptr;
+  npu4_buffer* input = nullptr;
   const HostTensor other = i64({3}, {1, 2, 3});
-  const npu_tensor view = other.view("x");
-  REQUIRE(api().buffer_import(device.get(), &view, &input, &error) == NPU_OK);
-  CHECK(api().run(loaded.program(), &input, 1, &output, 1, &error) == NPU_ERROR_INVALID);
+  REQUIRE(api().import_tensor(device.get(), other.view("x"), &input, &error) == NPU4_OK);
+  CHECK(api().run(loaded.program(), {input}, outputs, &error) == NPU4_INVALID);
   CHECK(std::string(error.text) == "input 'x': expected float32 [3], found int64 [3]");
-  CHECK(api().run(loaded.program(), &input, 1, &output, 0, &error) == NPU_ERROR_INVALID);
-  CHECK(output == nullptr);
-  api().buffer_free(input);
+  CHECK(api().run(loaded.program(), {input}, {}, &error) == NPU4_INVALID);
+  api()->buffer_free(input);
+  api()->buffer_free(outputs[0]);
 }
 
-TEST_CASE("node_times has one entry per node", "[aten]") {
+TEST_CASE("times have one entry per node", "[aten]") {
   const Device device;
   Model model;
   model.input("x", range({64, 64}))
@@ -209,13 +188,11 @@ TEST_CASE("node_times has one entry per node", "[aten]") {
       .node("relu", "aten.relu.default", {"mm"}, {}, {{"relu", {64, 64}}})
       .output("relu");
   Loaded loaded(device, model);
-  loaded.run();
-  std::vector<std::uint64_t> times(2);
-  npu_error error = {};
-  REQUIRE(api().node_times(loaded.program(), times.data(), 2, &error) == NPU_OK);
-  CHECK(times[0] > 0);
-  CHECK(times[1] > 0);
-  CHECK(api().node_times(loaded.program(), times.data(), 3, &error) == NPU_ERROR_INVALID);
+  std::vector<npu4_span> times(3);
+  CHECK(loaded.run(times.data(), 2).size() == 1);
+  CHECK(times[0].end > times[0].begin);
+  CHECK(times[1].end > times[1].begin);
+  CHECK_THROWS_AS(loaded.run(times.data(), 3), Failure);
 }
 
 // ---- arguments
@@ -506,8 +483,7 @@ TEST_CASE("in-place ops are functional", "[aten]") {
           .output("r" + operand);
     }
     const Device device;
-    const npu_tensor weight = {"w", NPU_FLOAT32, 1, x.shape.data(), page, 12};
-    Loaded loaded(device, model, {weight});
+    Loaded loaded(device, model, {tensor_view("w", NPU4_FLOAT32, x.shape, page, 12)});
     for (const HostTensor& result : loaded.run()) CHECK(result.floats() == relu);
     ::munmap(page, 4096);
   }
@@ -622,7 +598,7 @@ TEST_CASE("getitem is checked when it is compiled", "[aten]") {
         .node("g", "<built-in function getitem>", {"x", "y"}, attrs, {{"g", shape}})
         .output("g");
     const Failure failure = failure_of(model);
-    CHECK(failure.status == NPU_ERROR_INVALID);
+    CHECK(failure.status == NPU4_INVALID);
     return failure.text;
   };
   for (const Json& attrs :
@@ -699,7 +675,7 @@ TEST_CASE("a view of a value with other strides becomes a copy", "[aten]") {
 TEST_CASE("a result that disagrees with the document fails", "[aten]") {
   const Failure shape =
       failure_of(one_node("aten.relu.default", {{"x", range({2, 3})}}, {}, {{"y", {3, 2}}}));
-  CHECK(shape.status == NPU_ERROR_FAILED);
+  CHECK(shape.status == NPU4_FAILED);
   CHECK(shape.text ==
         "node 'n' (aten.relu.default): result 'y': expected float32 [3, 2], found float32 [2, 3]");
   const Failure dtype = failure_of(
@@ -723,7 +699,7 @@ TEST_CASE("a program runs again after it failed", "[aten]") {
       loaded.run();
       FAIL("expected a failure");
     } catch (const Failure& failure) {
-      CHECK(failure.status == NPU_ERROR_FAILED);
+      CHECK(failure.status == NPU4_FAILED);
       CHECK(failure.text.starts_with("node 'a' (aten._assert_async.default): "));
     }
   }
@@ -754,7 +730,7 @@ TEST_CASE("weights are checked when they are loaded", "[aten]") {
   SECTION("missing") {
     model.weights().clear();
     const Failure failure = failure_of(model);
-    CHECK(failure.status == NPU_ERROR_INVALID);
+    CHECK(failure.status == NPU4_INVALID);
     CHECK(failure.text == "weight 'w' is missing");
   }
   SECTION("another shape") {
@@ -774,7 +750,8 @@ TEST_CASE("weights are checked when they are loaded", "[aten]") {
     std::memcpy(storage.data() + 1, model.weights()[0].second.bytes.data(), 8);
     const Shape shape = {2};
     const Device device;
-    Loaded loaded(device, model, {{"w", NPU_FLOAT32, 1, shape.data(), storage.data() + 1, 8}});
+    const npu4_tensor weight = tensor_view("w", NPU4_FLOAT32, shape, storage.data() + 1, 8);
+    Loaded loaded(device, model, {weight});
     CHECK(loaded.run()[0].floats() == std::vector<float>{3, 5});
   }
 }

@@ -20,8 +20,9 @@ struct AtLoad {
   }
 } at_load;
 
-npu_status do_nothing(void* /*context*/, const npu_custom_op_call* /*call*/, npu_error* /*error*/) {
-  return NPU_OK;
+npu4_status do_nothing(void* /*context*/, const npu_custom_op_call* /*call*/,
+                       npu4_error* /*error*/) {
+  return NPU4_OK;
 }
 }  // namespace
 

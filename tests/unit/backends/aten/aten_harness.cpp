@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aten_harness.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
 #include <set>
 
-#include "backends/v3_calls.hpp"
 #include "catch.hpp"
 #include "test_paths.hpp"
 
@@ -17,31 +14,27 @@ namespace npu::test::aten {
 
 namespace {
 
-const std::map<std::string, npu_dtype> kDTypes = {
-    {"float32", NPU_FLOAT32},   {"float64", NPU_FLOAT64},     {"float16", NPU_FLOAT16},
-    {"bfloat16", NPU_BFLOAT16}, {"int8", NPU_INT8},           {"uint8", NPU_UINT8},
-    {"int16", NPU_INT16},       {"int32", NPU_INT32},         {"int64", NPU_INT64},
-    {"bool", NPU_BOOL},         {"complex64", NPU_COMPLEX64}, {"complex128", NPU_COMPLEX128}};
+const std::map<std::string, npu4_dtype> kDTypes = {
+    {"float32", NPU4_FLOAT32},   {"float64", NPU4_FLOAT64},     {"float16", NPU4_FLOAT16},
+    {"bfloat16", NPU4_BFLOAT16}, {"int8", NPU4_INT8},           {"uint8", NPU4_UINT8},
+    {"int16", NPU4_INT16},       {"int32", NPU4_INT32},         {"int64", NPU4_INT64},
+    {"bool", NPU4_BOOL},         {"complex64", NPU4_COMPLEX64}, {"complex128", NPU4_COMPLEX128}};
 
-void check(npu_status status, const npu_error& error) {
-  if (status != NPU_OK) throw Failure{status, error.text};
+void check(npu4_status status, const npu4_error& error) {
+  if (status != NPU4_OK) throw Failure{status, error.text};
+}
+
+std::size_t bytes_of(const HostTensor& tensor) {
+  std::size_t bytes = dtype_size(static_cast<DType>(kDTypes.at(tensor.dtype)));
+  for (const std::int64_t extent : tensor.shape) bytes *= static_cast<std::size_t>(extent);
+  return bytes;
 }
 
 }  // namespace
 
-const npu_backend_api& api() {
-  static const npu_backend_api* const table = [] {
-    const std::string path = std::string(npu::test::backend_dir()) + "/npu_backend_aten.so";
-    void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    INFO((handle == nullptr ? ::dlerror() : ""));
-    REQUIRE(handle != nullptr);
-    using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
-    const auto entry = reinterpret_cast<Entry>(::dlsym(handle, NPU4_ENTRY_NAME));
-    REQUIRE(entry != nullptr);
-    struct Aten {};
-    return &V3Calls<Aten>::table(entry(&test_host(), nullptr));
-  }();
-  return *table;
+const BackendCalls& api() {
+  static const BackendCalls loaded(std::string(backend_dir()) + "/npu_backend_aten.so");
+  return loaded;
 }
 
 std::vector<float> HostTensor::floats() const {
@@ -54,9 +47,8 @@ std::vector<std::int64_t> HostTensor::ints() const {
   return as<std::int64_t>();
 }
 
-npu_tensor HostTensor::view(const char* name) const {
-  return {name,         kDTypes.at(dtype), static_cast<std::uint32_t>(shape.size()),
-          shape.data(), bytes.data(),      bytes.size()};
+npu4_tensor HostTensor::view(const char* name) const {
+  return tensor_view(name, kDTypes.at(dtype), shape, bytes.data(), bytes.size());
 }
 
 HostTensor f32(Shape shape, const std::vector<float>& values) {
@@ -132,7 +124,13 @@ Model& Model::output(const std::string& name) {
 
 std::string Model::text() const { return document_.dump(); }
 
-std::size_t Model::output_count() const { return document_["graph_outputs"].size(); }
+std::vector<HostTensor> Model::outputs() const {
+  std::vector<HostTensor> outputs;
+  for (const Json& output : document_["graph_outputs"]) {
+    outputs.push_back({output["dtype"], output["shape"], {}});
+  }
+  return outputs;
+}
 
 std::size_t Model::node_count() const { return document_["nodes"].size(); }
 
@@ -150,92 +148,90 @@ Model one_node(const std::string& op_type,
   return model;
 }
 
-Device::Device(const std::string& options) {
-  npu_error error = {};
-  check(api().open_device(options.c_str(), &device_, &error), error);
+Device::Device(const std::string& options, std::uint32_t threads) {
+  CallError error;
+  check(api().open_device(threads, options.c_str(), &device_, &error), error);
 }
 
 Loaded::Loaded(const Device& device, Model& model) : model_(model), device_(device.get()) {
-  std::vector<npu_tensor> weights;
+  std::vector<npu4_tensor> weights;
   for (const auto& [name, tensor] : model.weights()) weights.push_back(tensor.view(name.c_str()));
   load(weights);
 }
 
-Loaded::Loaded(const Device& device, Model& model, const std::vector<npu_tensor>& weights)
+Loaded::Loaded(const Device& device, Model& model, const std::vector<npu4_tensor>& weights)
     : model_(model), device_(device.get()) {
   load(weights);
 }
 
 Loaded::~Loaded() {
-  if (program_ != nullptr) api().program_free(program_);
-  api().blob_free(&blob_);
+  api()->program_free(program_);
+  api()->model_free(loaded_);
 }
 
-void Loaded::load(const std::vector<npu_tensor>& weights) {
-  const std::string text = model_.text();
-  npu_error error = {};
-  check(api().compile(device_, text.data(), text.size(), weights.data(), weights.size(), "{}",
-                      &blob_, &error),
-        error);
-  const npu_status status = api().load(device_, blob_.data, blob_.size, weights.data(),
-                                       weights.size(), &program_, &error);
-  if (status != NPU_OK) {
-    api().blob_free(&blob_);
-    throw Failure{status, error.text};
-  }
+void Loaded::load(const std::vector<npu4_tensor>& weights) {
+  CallError error;
+  check(api().compile(device_, model_.text(), weights, "{}", &blob_, &error), error);
+  check(api().load(device_, blob_, weights, &loaded_, &error), error);
+  const npu4_status status = api().create_program(loaded_, &program_, &error);
+  if (status != NPU4_OK) api()->model_free(loaded_);
+  check(status, error);
 }
 
-std::vector<npu_buffer*> Loaded::import_inputs() const {
-  std::vector<npu_buffer*> inputs;
+std::vector<npu4_buffer*> Loaded::import_inputs() const {
+  std::vector<npu4_buffer*> inputs;
   for (const auto& [name, tensor] : model_.inputs()) {
-    const npu_tensor view = tensor.view(name.c_str());
-    npu_error error = {};
+    CallError error;
     inputs.push_back(nullptr);
-    check(api().buffer_import(device_, &view, &inputs.back(), &error), error);
+    check(api().import_tensor(device_, tensor.view(name.c_str()), &inputs.back(), &error), error);
   }
   return inputs;
 }
 
-std::vector<HostTensor> Loaded::run() {
-  std::vector<npu_buffer*> inputs = import_inputs();
-  npu_error error = {};
-  std::vector<npu_buffer*> outputs(model_.output_count(), nullptr);
-  const npu_status status =
-      api().run(program_, inputs.data(), inputs.size(), outputs.data(), outputs.size(), &error);
+std::vector<npu4_buffer*> Loaded::make_outputs() const {
+  std::vector<npu4_buffer*> outputs;
+  for (const HostTensor& like : model_.outputs()) {
+    CallError error;
+    outputs.push_back(nullptr);
+    check(api().create_buffer(device_, kDTypes.at(like.dtype), like.shape, &outputs.back(), &error),
+          error);
+  }
+  return outputs;
+}
+
+std::vector<HostTensor> Loaded::run(npu4_span* times, std::size_t count) {
+  const std::vector<npu4_buffer*> inputs = import_inputs();
+  const std::vector<npu4_buffer*> outputs = make_outputs();
+  auto profile = sized_struct<npu4_profile>();
+  profile.nodes = times;
+  profile.node_count = count;
+  CallError error;
+  const npu4_status status =
+      api().run(program_, inputs, outputs, &error, times != nullptr ? &profile : nullptr);
   // Inputs are never changed, whether the run succeeds or not.
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const HostTensor& before = model_.inputs()[i].second;
     std::vector<char> after(before.bytes.size());
-    npu_error ignored = {};
-    CHECK(api().buffer_export(inputs[i], after.data(), after.size(), &ignored) == NPU_OK);
+    CallError ignored;
+    CHECK(api().read(inputs[i], after.data(), after.size(), &ignored) == NPU4_OK);
     CHECK(after == before.bytes);
-    api().buffer_free(inputs[i]);
+    api()->buffer_free(inputs[i]);
+  }
+  std::vector<HostTensor> results =
+      status == NPU4_OK ? model_.outputs() : std::vector<HostTensor>();
+  std::set<const void*> memory;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (status == NPU4_OK) {
+      const void* address = api().map(outputs[i]);
+      if (address != nullptr) CHECK(memory.insert(address).second);
+      results[i].bytes.resize(bytes_of(results[i]));
+      check(api().read(outputs[i], results[i].bytes.data(), results[i].bytes.size(), &error),
+            error);
+    }
+    api()->buffer_free(outputs[i]);
   }
   check(status, error);
-  std::vector<HostTensor> results;
-  std::set<const void*> memory;
-  for (npu_buffer* output : outputs) {
-    npu_tensor description = {};
-    check(api().buffer_describe(output, &description, &error), error);
-    if (description.data != nullptr) CHECK(memory.insert(description.data).second);
-    results.push_back(take(output));
-  }
   return results;
-}
-
-HostTensor Loaded::take(npu_buffer* output) {
-  npu_tensor description = {};
-  npu_error error = {};
-  check(api().buffer_describe(output, &description, &error), error);
-  HostTensor tensor;
-  for (const auto& [name, dtype] : kDTypes) {
-    if (dtype == description.dtype) tensor.dtype = name;
-  }
-  tensor.shape.assign(description.shape, description.shape + description.rank);
-  tensor.bytes.resize(description.bytes);
-  check(api().buffer_export(output, tensor.bytes.data(), tensor.bytes.size(), &error), error);
-  api().buffer_free(output);
-  return tensor;
 }
 
 std::vector<HostTensor> run(Model model, const std::string& options) {

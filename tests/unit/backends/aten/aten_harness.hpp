@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "npu/backend.h"
+#include "backends/backend_calls.hpp"
 
 namespace npu::test::aten {
 
@@ -24,7 +24,7 @@ using Shape = std::vector<std::int64_t>;
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Loads the backend at the first call.
-const npu_backend_api& api();
+const BackendCalls& api();
 
 // ---- tensors in host memory
 
@@ -42,7 +42,7 @@ struct HostTensor {
   std::vector<float> floats() const;
   std::vector<std::int64_t> ints() const;
   /// `name` has to live as long as the view.
-  npu_tensor view(const char* name) const;
+  npu4_tensor view(const char* name) const;
 };
 
 template <typename T>
@@ -84,7 +84,8 @@ class Model {
   Json json() const { return document_; }
   const std::vector<std::pair<std::string, HostTensor>>& inputs() const { return inputs_; }
   std::vector<std::pair<std::string, HostTensor>>& weights() { return weights_; }
-  std::size_t output_count() const;
+  /// Without their data.
+  std::vector<HostTensor> outputs() const;
   std::size_t node_count() const;
 
  private:
@@ -101,52 +102,55 @@ Model one_node(const std::string& op_type,
 
 // ---- running
 
-/// What a call that does not give NPU_OK throws.
+/// What a call that does not give NPU4_OK throws.
 struct Failure {
-  npu_status status;
+  npu4_status status;
   std::string text;
 };
 
 class Device {
  public:
-  explicit Device(const std::string& options = R"({"threads": 1})");
-  ~Device() { api().close_device(device_); }
+  explicit Device(const std::string& options = "{}", std::uint32_t threads = 1);
+  ~Device() { api()->device_close(device_); }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  npu_device* get() const { return device_; }
+  npu4_device* get() const { return device_; }
 
  private:
-  npu_device* device_ = nullptr;
+  npu4_device* device_ = nullptr;
 };
 
 /// A model that is compiled and loaded; the model outlives it.
 class Loaded {
  public:
   Loaded(const Device& device, Model& model);
-  Loaded(const Device& device, Model& model, const std::vector<npu_tensor>& weights);
+  Loaded(const Device& device, Model& model, const std::vector<npu4_tensor>& weights);
   ~Loaded();
   Loaded(const Loaded&) = delete;
   Loaded& operator=(const Loaded&) = delete;
 
-  npu_program* program() const { return program_; }
-  /// Checks besides that the inputs stay as they are and that outputs share no memory.
-  std::vector<HostTensor> run();
+  npu4_program* program() const { return program_; }
+  /// Buffers like the outputs; the caller frees them.
+  std::vector<npu4_buffer*> make_outputs() const;
+  /// Checks besides that the inputs stay as they are and that outputs share no memory. `times`
+  /// takes the times of `count` nodes.
+  std::vector<HostTensor> run(npu4_span* times = nullptr, std::size_t count = 0);
 
  private:
-  void load(const std::vector<npu_tensor>& weights);
-  std::vector<npu_buffer*> import_inputs() const;
-  static HostTensor take(npu_buffer* output);
+  void load(const std::vector<npu4_tensor>& weights);
+  std::vector<npu4_buffer*> import_inputs() const;
 
   Model& model_;
-  npu_device* device_;
-  npu_blob blob_ = {};
-  npu_program* program_ = nullptr;
+  npu4_device* device_;
+  std::string blob_;
+  npu4_model* loaded_ = nullptr;
+  npu4_program* program_ = nullptr;
 };
 
 /// Runs twice, for a program keeps its state: both runs must agree bit for bit.
-std::vector<HostTensor> run(Model model, const std::string& options = R"({"threads": 1})");
+std::vector<HostTensor> run(Model model, const std::string& options = "{}");
 /// Of compiling, loading or running; fails the test where all succeed.
-Failure failure_of(Model model, const std::string& options = R"({"threads": 1})");
+Failure failure_of(Model model, const std::string& options = "{}");
 void check_near(const std::vector<float>& found, const std::vector<float>& expected,
                 float tolerance = 1e-5F);
 

@@ -81,28 +81,24 @@ void check_prediction(const std::string& file, bool fuse) {
 /// The backend's report of a sub-IR that is compiled as it is.
 Json report_of(const std::string& text, const Graph& graph) {
   std::vector<std::vector<float>> data;
-  std::vector<npu_tensor> weights;
+  std::vector<npu4_tensor> weights;
   for (const TensorInfo& info : graph.tensors()) {
     if (info.kind != TensorKind::kWeight) continue;
     data.emplace_back(static_cast<std::size_t>(info.bytes()) / sizeof(float), 0.5F);
-    weights.push_back({info.name.c_str(), NPU_FLOAT32,
-                       static_cast<std::uint32_t>(info.shape.size()), info.shape.data(),
-                       data.back().data(), static_cast<std::uint64_t>(info.bytes())});
+    weights.push_back(test::tensor_view(info.name.c_str(), NPU4_FLOAT32, info.shape,
+                                        data.back().data(),
+                                        static_cast<std::uint64_t>(info.bytes())));
   }
   const auto device = test::onednn::open_device(1);
-  const npu_backend_api& api = test::onednn::api();
-  npu_blob blob{};
-  npu_error error{};
-  const npu_status status = api.compile(device.get(), text.data(), text.size(), weights.data(),
-                                        weights.size(), "{}", &blob, &error);
+  const test::BackendCalls& api = test::onednn::api();
+  std::string blob;
+  test::CallError error;
+  const npu4_status status = api.compile(device.get(), text, weights, "{}", &blob, &error);
   INFO(error.text);
-  REQUIRE(status == NPU_OK);
-  npu_blob bytes{};
-  REQUIRE(api.blob_report(device.get(), blob.data, blob.size, &bytes, &error) == NPU_OK);
-  const Json report = Json::parse(std::string(static_cast<const char*>(bytes.data), bytes.size));
-  api.blob_free(&bytes);
-  api.blob_free(&blob);
-  return report;
+  REQUIRE(status == NPU4_OK);
+  std::string report;
+  REQUIRE(api.blob_report(device.get(), blob, &report, &error) == NPU4_OK);
+  return Json::parse(report);
 }
 
 /// conv, relu and tanh, as one group of a pattern.

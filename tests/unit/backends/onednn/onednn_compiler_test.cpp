@@ -15,7 +15,6 @@
 #include "backends/onednn/onednn_harness.hpp"
 #include "catch.hpp"
 #include "graph_builder.hpp"
-#include "npu/backend.h"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/target/target.hpp"
@@ -24,10 +23,14 @@
 namespace npu {
 namespace {
 
+using test::CallError;
 using test::GraphBuilder;
 using test::onednn::api;
+using test::onednn::Buffer;
+using test::onednn::handles;
 using test::onednn::has_avx2;
 using test::onednn::has_avx512;
+using test::onednn::load;
 using test::onednn::open_device;
 using DevicePointer = test::onednn::Device;
 
@@ -58,90 +61,91 @@ struct Compiled {
     for (const TensorId id : graph.graph_inputs()) {
       inputs.push_back(random_values(graph.tensor(id), engine));
     }
-    std::vector<npu_tensor> views;
+    std::vector<npu4_tensor> views;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       if (graph.tensors()[i].kind != TensorKind::kWeight) continue;
       views.push_back(view(weights[i], graph.tensors()[i].name.c_str()));
     }
-    npu_error error{};
-    const npu_status status = api().compile(device.get(), text.data(), text.size(), views.data(),
-                                            views.size(), options.c_str(), &blob, &error);
+    CallError error;
+    const npu4_status status =
+        api().compile(device.get(), text, views, options.c_str(), &blob, &error);
     INFO(error.text);
-    REQUIRE(status == NPU_OK);
-    npu_blob bytes{};
-    REQUIRE(api().blob_report(device.get(), blob.data, blob.size, &bytes, &error) == NPU_OK);
-    report = Json::parse(std::string(static_cast<const char*>(bytes.data), bytes.size));
-    api().blob_free(&bytes);
+    REQUIRE(status == NPU4_OK);
+    std::string bytes;
+    REQUIRE(api().blob_report(device.get(), blob, &bytes, &error) == NPU4_OK);
+    report = Json::parse(bytes);
   }
-  ~Compiled() { api().blob_free(&blob); }
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
 
-  static npu_tensor view(const Tensor& tensor, const char* name) {
-    return {name,
-            static_cast<npu_dtype>(tensor.dtype()),
-            static_cast<std::uint32_t>(tensor.shape().size()),
-            tensor.shape().data(),
-            tensor.data(),
-            tensor.bytes()};
+  static npu4_tensor view(const Tensor& tensor, const char* name) {
+    return test::tensor_view(name, static_cast<npu4_dtype>(tensor.dtype()), tensor.shape(),
+                             tensor.data(), tensor.bytes());
   }
 
-  std::vector<Tensor> run(npu_device* on) const {
-    npu_program* program = nullptr;
-    npu_error error{};
-    const npu_status status = api().load(on, blob.data, blob.size, nullptr, 0, &program, &error);
+  std::vector<Tensor> run(npu4_device* on) const {
+    test::onednn::LoadedModel model;
+    test::onednn::Program program;
+    CallError error;
+    const npu4_status status = load(on, blob, {}, model, program, error);
     INFO(error.text);
-    REQUIRE(status == NPU_OK);
-    std::vector<npu_buffer*> arguments;
+    REQUIRE(status == NPU4_OK);
+    std::vector<Buffer> arguments;
     for (const Tensor& input : inputs) {
-      const npu_tensor tensor = view(input, "");
-      npu_buffer* buffer = nullptr;
-      REQUIRE(api().buffer_import(on, &tensor, &buffer, &error) == NPU_OK);
-      arguments.push_back(buffer);
+      npu4_buffer* buffer = nullptr;
+      REQUIRE(api().import_tensor(on, view(input, ""), &buffer, &error) == NPU4_OK);
+      arguments.emplace_back(buffer);
     }
-    std::vector<npu_buffer*> outputs(graph.graph_outputs().size(), nullptr);
-    std::vector<Tensor> results;
+    std::vector<Buffer> outputs;
+    for (const TensorId id : graph.graph_outputs()) {
+      const TensorInfo& info = graph.tensor(id);
+      npu4_buffer* buffer = nullptr;
+      REQUIRE(api().create_buffer(on, static_cast<npu4_dtype>(info.dtype), info.shape, &buffer,
+                                  &error) == NPU4_OK);
+      outputs.emplace_back(buffer);
+    }
+    std::vector<npu4_span> by_step(report.at("steps").size());
+    std::vector<npu4_span> by_node(graph.nodes().size());
+    auto profile = test::sized_struct<npu4_profile>();
+    profile.steps = by_step.data();
+    profile.step_count = by_step.size();
+    profile.nodes = by_node.data();
+    profile.node_count = by_node.size();
     for (int repeat = 0; repeat < 2; ++repeat) {  // a second run meets used memory
-      REQUIRE(api().run(program, arguments.data(), arguments.size(), outputs.data(), outputs.size(),
-                        &error) == NPU_OK);
+      REQUIRE(api().run(program.get(), handles(arguments), handles(outputs), &error, &profile) ==
+              NPU4_OK);
     }
+    check_times(by_step, by_node);
+    ++profile.step_count;
+    CHECK(api().run(program.get(), handles(arguments), handles(outputs), &error, &profile) ==
+          NPU4_INVALID);
+    std::vector<Tensor> results;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const TensorInfo& info = graph.tensor(graph.graph_outputs()[i]);
       Tensor result(info.dtype, info.shape);
-      REQUIRE(api().buffer_export(outputs[i], result.mutable_data(), result.bytes(), &error) ==
-              NPU_OK);
+      REQUIRE(api().read(outputs[i].get(), result.mutable_data(), result.bytes(), &error) ==
+              NPU4_OK);
       results.push_back(result);
-      api().buffer_free(outputs[i]);
     }
-    for (npu_buffer* buffer : arguments) api().buffer_free(buffer);
-    check_times(program);
-    api().program_free(program);
     return results;
   }
 
-  /// Of the last run: those of the report's steps are those of the nodes that they name.
-  void check_times(const npu_program* program) const {
-    npu_error error{};
+  /// Of one run: those of the report's steps are those of the nodes that they name.
+  void check_times(const std::vector<npu4_span>& by_step, std::vector<npu4_span> by_node) const {
     const Json& steps = report.at("steps");
-    std::vector<std::uint64_t> by_step(steps.size());
-    REQUIRE(api().step_times(program, by_step.data(), by_step.size(), &error) == NPU_OK);
-    std::vector<std::uint64_t> by_node(graph.nodes().size());
-    REQUIRE(api().node_times(program, by_node.data(), by_node.size(), &error) == NPU_OK);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const Json* node = find_member(steps[i], "node");
       if (node == nullptr) continue;
       const NodeId id = graph.find_node(node->get<std::string>());
       REQUIRE(id.valid());
-      by_node[static_cast<std::size_t>(id.value)] -= by_step[i];
+      by_node[static_cast<std::size_t>(id.value)].end -= by_step[i].end - by_step[i].begin;
     }
-    CHECK(by_node == std::vector<std::uint64_t>(graph.nodes().size(), 0));
-    by_step.push_back(0);
-    CHECK(api().step_times(program, by_step.data(), by_step.size(), &error) == NPU_ERROR_INVALID);
+    for (const npu4_span& left : by_node) CHECK(left.end == left.begin);
   }
 
   /// The largest difference from the cpu device, relative to the largest value.
   double error_against_cpu() { return error_against_cpu(device.get()); }
-  double error_against_cpu(npu_device* on) {
+  double error_against_cpu(npu4_device* on) {
     ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1);
     const Target target = load_target("host");
     for (Node& node : graph.nodes()) node.device = "cpu";
@@ -173,7 +177,7 @@ struct Compiled {
   DevicePointer device;
   std::vector<Tensor> weights;
   std::vector<Tensor> inputs;
-  npu_blob blob{};
+  std::string blob;
   Json report;
 };
 
@@ -235,10 +239,9 @@ void check_bfloat16(const GraphBuilder& builder, double most) {
   }
   const DevicePointer device = open_device(1);
   const std::string text = builder.text();
-  npu_blob blob{};
-  npu_error error{};
-  CHECK(api().compile(device.get(), text.data(), text.size(), nullptr, 0, options.c_str(), &blob,
-                      &error) == NPU_ERROR_UNSUPPORTED);
+  std::string blob;
+  CallError error;
+  CHECK(api().compile(device.get(), text, {}, options.c_str(), &blob, &error) == NPU4_UNSUPPORTED);
   CHECK(std::string(error.text) == "precision bf16 needs a CPU with AVX-512; the level here is '" +
                                        test::onednn::isa_level() + "'");
 }
@@ -1167,16 +1170,15 @@ TEST_CASE("onednn's own kernels give the same bits on any number of threads",
 
 TEST_CASE("onednn's blobs hold a plan, and no sub-IR to lower again", "[onednn][compiler]") {
   const Compiled compiled(residual_block(16));
-  const std::string_view blob(static_cast<const char*>(compiled.blob.data), compiled.blob.size);
+  const std::string& blob = compiled.blob;
   CHECK(blob.find("op_type") == std::string_view::npos);
   const auto refusal = [&](std::size_t byte, char value) {
-    std::vector<char> changed(blob.begin(), blob.end());
+    std::string changed = blob;
     changed[byte] = value;
-    npu_program* program = nullptr;
-    npu_error error{};
-    CHECK(api().load(compiled.device.get(), changed.data(), changed.size(), nullptr, 0, &program,
-                     &error) == NPU_ERROR_INVALID);
-    CHECK(program == nullptr);
+    npu4_model* model = nullptr;
+    CallError error;
+    CHECK(api().load(compiled.device.get(), changed, {}, &model, &error) == NPU4_INVALID);
+    CHECK(model == nullptr);
     return std::string(error.text);
   };
   CHECK_THAT(refusal(0, 'x'),

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/onednn/onednn_harness.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
 
-#include "backends/v3_calls.hpp"
 #include "catch.hpp"
 #include "compile/sub_ir.hpp"
 #include "npu/ir/json_reader.hpp"
@@ -18,14 +14,14 @@
 
 namespace npu::test::onednn {
 
-DType dtype_of(npu_dtype dtype) {
-  return dtype == NPU_INT64      ? DType::kInt64
-         : dtype == NPU_INT8     ? DType::kInt8
-         : dtype == NPU_UINT8    ? DType::kUInt8
-         : dtype == NPU_BFLOAT16 ? DType::kBFloat16
-                                 : DType::kFloat32;
+DType dtype_of(npu4_dtype dtype) {
+  return dtype == NPU4_INT64      ? DType::kInt64
+         : dtype == NPU4_INT8     ? DType::kInt8
+         : dtype == NPU4_UINT8    ? DType::kUInt8
+         : dtype == NPU4_BFLOAT16 ? DType::kBFloat16
+                                  : DType::kFloat32;
 }
-std::string dtype_text(npu_dtype dtype) { return std::string(dtype_name(dtype_of(dtype))); }
+std::string dtype_text(npu4_dtype dtype) { return std::string(dtype_name(dtype_of(dtype))); }
 
 Array random_array(const Shape& shape, std::uint32_t seed) {
   Array array(shape);
@@ -41,45 +37,29 @@ Array positive_array(const Shape& shape, std::uint32_t seed) {
   return map_values(random_array(shape, seed), [](double x) { return std::fabs(x) + 0.5; });
 }
 
-const npu_backend_api& api() {
-  static const npu_backend_api* const loaded = [] {
-    const std::string path = std::string(backend_dir()) + "/npu_backend_onednn.so";
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw std::runtime_error(dlerror());
-    using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
-    const auto entry = reinterpret_cast<Entry>(dlsym(library, NPU4_ENTRY_NAME));
-    struct Onednn {};
-    return &V3Calls<Onednn>::table(entry(&test_host(), nullptr));
-  }();
-  return *loaded;
+const BackendCalls& api() {
+  static const BackendCalls loaded(std::string(backend_dir()) + "/npu_backend_onednn.so");
+  return loaded;
 }
 
-bool multiplies_int8() {
-  npu_backend_description description{};
-  npu_error error{};
-  REQUIRE(api().describe(&description, &error) == NPU_OK);
-  return std::string(description.fingerprint).find(" int8 native") != std::string::npos;
-}
+bool multiplies_int8() { return api().fingerprint().find(" int8 native") != std::string::npos; }
 
 std::string isa_level() {
-  npu_backend_description description{};
-  npu_error error{};
-  if (api().describe(&description, &error) != NPU_OK) throw std::runtime_error(error.text);
-  const std::string text = description.fingerprint;
+  const std::string text = api().fingerprint();
   const std::string key = " isa ";
   const std::size_t begin = text.find(key) + key.size();
   return text.substr(begin, text.find(' ', begin) - begin);
 }
 
 Device open_device(int threads) {
-  npu_device* device = nullptr;
-  npu_error error{};
-  const std::string options = R"({"threads":)" + std::to_string(threads) + R"(,"unknown":1})";
-  REQUIRE(api().open_device(options.c_str(), &device, &error) == NPU_OK);
+  npu4_device* device = nullptr;
+  CallError error;
+  const auto count = static_cast<std::uint32_t>(threads);
+  REQUIRE(api().open_device(count, R"({"unknown":1})", &device, &error) == NPU4_OK);
   return Device(device);
 }
 
-Data encode(const std::string& name, const Array& array, npu_dtype dtype) {
+Data encode(const std::string& name, const Array& array, npu4_dtype dtype) {
   Tensor tensor(dtype_of(dtype), array.shape);
   for (std::size_t i = 0; i < array.values.size(); ++i)
     conformance::set_element(tensor, static_cast<std::int64_t>(i), array.values[i]);
@@ -101,12 +81,12 @@ Array decode(const Data& data) {
   return array;
 }
 
-void Model::input(const std::string& name, const Array& array, npu_dtype dtype) {
+void Model::input(const std::string& name, const Array& array, npu4_dtype dtype) {
   inputs_.push_back(encode(name, array, dtype));
   tensors_[name] = conformance::values_of(tensor_of(inputs_.back()));
 }
 
-void Model::weight(const std::string& name, const Array& array, npu_dtype dtype) {
+void Model::weight(const std::string& name, const Array& array, npu4_dtype dtype) {
   weights_.push_back(encode(name, array, dtype));
   tensors_[name] = conformance::values_of(tensor_of(weights_.back()));
 }
@@ -122,7 +102,7 @@ void Model::node(const std::string& name, const std::string& op,
 
 void Model::node_stating(const Shape& shape, const std::string& name, const std::string& op,
                          const std::vector<std::string>& operands, const std::string& attrs,
-                         std::optional<npu_dtype> dtype) {
+                         std::optional<npu4_dtype> dtype) {
   const DType stated = onednn::dtype_of(dtype.value_or(dtype_));
   add(name, op, operands, attrs, {conformance::make_values(shape, stated)});
 }
@@ -154,22 +134,40 @@ std::string Model::text() const {
   return result + R"(],"weight_name_mapping":{},"nodes":[)" + nodes_ + "]}";
 }
 
-std::vector<npu_tensor> Model::weight_views() const {
-  std::vector<npu_tensor> views;
+std::vector<npu4_tensor> Model::weight_views() const {
+  std::vector<npu4_tensor> views;
   for (const Data& data : weights_) views.push_back(data.view());
   return views;
 }
 
-std::vector<Buffer> Model::import_inputs(npu_device* device) const {
+std::vector<Buffer> Model::import_inputs(npu4_device* device) const {
   std::vector<Buffer> buffers;
   for (const Data& data : inputs_) {
-    npu_buffer* buffer = nullptr;
-    npu_error error{};
-    const npu_tensor view = data.view();
-    REQUIRE(api().buffer_import(device, &view, &buffer, &error) == NPU_OK);
+    npu4_buffer* buffer = nullptr;
+    CallError error;
+    REQUIRE(api().import_tensor(device, data.view(), &buffer, &error) == NPU4_OK);
     buffers.emplace_back(buffer);
   }
   return buffers;
+}
+
+std::vector<Buffer> Model::make_outputs(npu4_device* device) const {
+  std::vector<Buffer> buffers;
+  for (const std::string& name : outputs_) {
+    const Values& like = tensors_.at(name);
+    npu4_buffer* buffer = nullptr;
+    CallError error;
+    const auto dtype = static_cast<npu4_dtype>(like.dtype);
+    REQUIRE(api().create_buffer(device, dtype, like.shape, &buffer, &error) == NPU4_OK);
+    buffers.emplace_back(buffer);
+  }
+  return buffers;
+}
+
+std::vector<npu4_buffer*> handles(const std::vector<Buffer>& buffers) {
+  std::vector<npu4_buffer*> pointers;
+  for (const Buffer& buffer : buffers) pointers.push_back(buffer.get());
+  return pointers;
 }
 
 std::string Model::mention(const std::string& name) const {
@@ -192,33 +190,38 @@ std::string with_groups(const std::string& text) {
   }
 }
 
-Compiled compile(npu_device* device, const Model& model) {
+Compiled compile(npu4_device* device, const Model& model) {
   Compiled result;
-  npu_error error{};
-  npu_blob blob{};
-  const std::string text = with_groups(model.text());
+  CallError error;
   const auto weights = model.weight_views();
-  result.status = api().compile(device, text.data(), text.size(), weights.data(), weights.size(),
-                                nullptr, &blob, &error);
+  result.status =
+      api().compile(device, with_groups(model.text()), weights, nullptr, &result.blob, &error);
+  if (result.status == NPU4_OK) {
+    result.status = load(device, result.blob, weights, result.model, result.program, error);
+  }
   result.text = error.text;
-  if (result.status != NPU_OK) return result;
-  result.blob.assign(static_cast<const char*>(blob.data), blob.size);
-  api().blob_free(&blob);
-  npu_program* program = nullptr;
-  result.status = api().load(device, result.blob.data(), result.blob.size(), weights.data(),
-                             weights.size(), &program, &error);
-  result.text = error.text;
-  result.program.reset(program);
   return result;
 }
 
-Data read_buffer(const npu_buffer* buffer) {
-  npu_error error{};
-  npu_tensor description{};
-  REQUIRE(api().buffer_describe(buffer, &description, &error) == NPU_OK);
-  Data data{"", description.dtype, Shape(description.shape, description.shape + description.rank),
-            std::vector<char>(description.bytes)};
-  REQUIRE(api().buffer_export(buffer, data.bytes.data(), data.bytes.size(), &error) == NPU_OK);
+npu4_status load(npu4_device* device, std::string_view blob,
+                 const std::vector<npu4_tensor>& weights, LoadedModel& model, Program& program,
+                 CallError& error) {
+  npu4_model* loaded = nullptr;
+  npu4_status status = api().load(device, blob, weights, &loaded, &error);
+  model.reset(loaded);
+  if (status != NPU4_OK) return status;
+  npu4_program* made = nullptr;
+  status = api().create_program(loaded, &made, &error);
+  program.reset(made);
+  return status;
+}
+
+Data read_buffer(npu4_buffer* buffer, const Values& like) {
+  Data data{"", static_cast<npu4_dtype>(like.dtype), like.shape, {}};
+  const Tensor tensor(like.dtype, like.shape);
+  data.bytes.resize(tensor.bytes());
+  CallError error;
+  REQUIRE(api().read(buffer, data.bytes.data(), data.bytes.size(), &error) == NPU4_OK);
   return data;
 }
 
@@ -237,50 +240,46 @@ void check_close(const Data& actual, const Values& expected) {
   }
 }
 
-std::vector<Data> run_once(npu_device* device, const Compiled& compiled, const Model& model) {
+std::vector<Data> run_once(npu4_device* device, const Compiled& compiled, const Model& model) {
   const std::vector<Buffer> inputs = model.import_inputs(device);
-  std::vector<npu_buffer*> input_pointers;
-  for (const Buffer& input : inputs) input_pointers.push_back(input.get());
-  std::vector<npu_buffer*> outputs(model.outputs().size(), nullptr);
-  npu_error error{};
-  REQUIRE(api().run(compiled.program.get(), input_pointers.data(), input_pointers.size(),
-                    outputs.data(), outputs.size(), &error) == NPU_OK);
+  const std::vector<Buffer> outputs = model.make_outputs(device);
+  CallError error;
+  REQUIRE(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) == NPU4_OK);
   std::vector<Data> results;
-  for (npu_buffer* output : outputs) {
-    results.push_back(read_buffer(output));
-    api().buffer_free(output);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    results.push_back(read_buffer(outputs[i].get(), model.expected(model.outputs()[i])));
   }
   return results;
 }
 
 void check_model(const Model& model) {
   const Device device = open_device();
-  Compiled compiled = compile(device.get(), model);
+  const Compiled compiled = compile(device.get(), model);
   INFO(model.text());
   INFO(compiled.text);
-  REQUIRE(compiled.status == NPU_OK);
+  REQUIRE(compiled.status == NPU4_OK);
   const std::vector<Buffer> inputs = model.import_inputs(device.get());
-  std::vector<npu_buffer*> input_pointers;
-  for (const Buffer& input : inputs) input_pointers.push_back(input.get());
-  std::vector<npu_buffer*> outputs(model.outputs().size(), nullptr);
-  npu_error error{};
+  const std::vector<Buffer> outputs = model.make_outputs(device.get());
+  std::vector<npu4_span> times(model.node_count());
+  auto profile = sized_struct<npu4_profile>();
+  profile.nodes = times.data();
+  profile.node_count = times.size();
+  CallError error;
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const npu_status status =
-        api().run(compiled.program.get(), input_pointers.data(), input_pointers.size(),
-                  outputs.data(), outputs.size(), &error);
+    const npu4_status status = api().run(compiled.program.get(), handles(inputs), handles(outputs),
+                                         &error, repeat == 0 ? nullptr : &profile);
     INFO(error.text);
-    REQUIRE(status == NPU_OK);
+    REQUIRE(status == NPU4_OK);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      INFO("output " << model.outputs()[i]);
-      check_close(read_buffer(outputs[i]), model.expected(model.outputs()[i]));
+      const std::string& name = model.outputs()[i];
+      INFO("output " << name);
+      check_close(read_buffer(outputs[i].get(), model.expected(name)), model.expected(name));
     }
   }
-  for (npu_buffer* output : outputs) api().buffer_free(output);
-  std::vector<std::uint64_t> times(model.node_count(), 0);
-  REQUIRE(api().node_times(compiled.program.get(), times.data(), times.size(), &error) == NPU_OK);
+  for (const npu4_span& node : times) REQUIRE(node.flags != 0);
 }
 
-std::string refusal(const Model& model, npu_status status) {
+std::string refusal(const Model& model, npu4_status status) {
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
   INFO(compiled.text);
@@ -289,11 +288,11 @@ std::string refusal(const Model& model, npu_status status) {
   return compiled.text;
 }
 
-npu_dtype each_dtype() { return GENERATE(NPU_FLOAT32, NPU_BFLOAT16); }
+npu4_dtype each_dtype() { return GENERATE(NPU4_FLOAT32, NPU4_BFLOAT16); }
 
 std::string list_text(const Index& values) { return Json(values).dump(); }
 
-void check_node(npu_dtype dtype, const std::string& op, const std::vector<Shape>& operands,
+void check_node(npu4_dtype dtype, const std::string& op, const std::vector<Shape>& operands,
                 const std::string& attrs, bool has_weights) {
   INFO(op << " " << attrs);
   Model model(dtype);
