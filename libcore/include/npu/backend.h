@@ -202,7 +202,6 @@ typedef struct npu4_tensor {
 #define NPU4_USAGE_STATE 4u
 #define NPU4_USAGE_STAGING 8u  /* of the host, on the way to another buffer */
 #define NPU4_USAGE_SCRATCH 16u /* feature "scratch", see npu4_program_args */
-#define NPU4_USAGE_SHARED 32u  /* buffer_export is to work; a driver may have to know it early */
 
 /* A tensor in device memory.
 
@@ -232,16 +231,13 @@ typedef struct npu4_buffer_desc {
 #define NPU4_ACCESS_WRITE 2u
 
 #define NPU4_HOST_POINTER 1u /* npu4_external.type */
-#define NPU4_DMABUF_FD 2u    /* feature "wrap.dmabuf": a dma-buf of Linux */
 
-/* Memory of the host or of another driver that a buffer is to lie in, row-major. The backend
-   duplicates a descriptor that it keeps, and sees to caches as the driver asks for. */
+/* Memory that a buffer is to lie in, row-major. */
 typedef struct npu4_external {
   uint64_t struct_size;
   uint32_t type;
   uint32_t access; /* bits of NPU4_ACCESS_*: memory that is read only must never be written */
   void* pointer;   /* of NPU4_HOST_POINTER */
-  int64_t handle;  /* of NPU4_DMABUF_FD: the descriptor */
   uint64_t offset; /* of the content, from the begin of the memory */
   uint64_t bytes;  /* of the content; at least those of the buffer */
 } npu4_external;
@@ -255,8 +251,6 @@ typedef struct npu4_external {
 #define NPU4_HOST_COHERENT \
   2u /* a mapping may stay while runs use the buffer, and sees what they do */
 #define NPU4_WRAPS_HOST_POINTER 4u /* feature "wrap.host" */
-#define NPU4_WRAPS_DMABUF 8u       /* feature "wrap.dmabuf" */
-#define NPU4_EXPORTS_DMABUF 16u    /* buffer_export works */
 
 #define NPU4_KNOWN_ALIGNMENT 1u /* bits of npu4_memory_info.known */
 #define NPU4_KNOWN_GRANULARITY 2u
@@ -665,9 +659,8 @@ typedef struct npu4_backend {
                             npu4_error* error);
   void (*buffer_unmap)(npu4_buffer* buffer);
 
-  /* Optional, features "wrap.host" and "wrap.dmabuf", one for each type of memory. Uses memory in
-     place, until buffer_free returns. NPU4_UNSUPPORTED (alignment, type) is no fault: the host then
-     creates a buffer and writes it. */
+  /* Feature "wrap.host". Uses memory in place, until buffer_free returns. NPU4_UNSUPPORTED
+     (alignment, type) is no fault: the host then creates a buffer and writes it. */
   npu4_status (*buffer_wrap)(npu4_device* device, const npu4_buffer_desc* desc,
                              const npu4_external* external, npu4_buffer** buffer,
                              npu4_error* error);
@@ -782,24 +775,6 @@ typedef struct npu4_backend {
      for outputs it has what suits inputs that come so. */
   npu4_status (*check)(npu4_device* device, const npu4_check_args* args, npu4_error* error);
 
-  /* Optional, where the flags of a memory have NPU4_EXPORTS_DMABUF. The memory of a buffer that was
-     made with NPU4_USAGE_SHARED, for another driver; `type` is NPU4_DMABUF_FD. The caller closes
-     the descriptor. The memory lives as long as the buffer and every descriptor of it; what is in
-     it is the buffer's content, and is written by whoever is to write, with the order that the host
-     sees to. NPU4_UNSUPPORTED is no fault: the host then copies. */
-  npu4_status (*buffer_export)(npu4_buffer* buffer, uint32_t type, npu4_external* external,
-                               npu4_error* error);
-
-  /* Feature "sync_fd", beside "queue": events of one driver that work of another waits for. The
-     descriptor is a sync_file of Linux: readable once the work is done or has failed. The caller of
-     event_export closes it; event_import duplicates what it keeps. An imported event is for wait
-     lists, event_wait and event_free; it fails if the work did, with NPU4_FAILED at least. Without
-     it the host waits for the event before it passes memory on. Implicit fences of a dma-buf are
-     relied on by nobody. */
-  npu4_status (*event_export)(npu4_event* event, int32_t* descriptor, npu4_error* error);
-  npu4_status (*event_import)(npu4_device* device, int32_t descriptor, npu4_event** event,
-                              npu4_error* error);
-
   /* Optional. What time it is on the device's clock, on which spans with NPU4_SPAN_PLACED lie. The
      host asks before and after a run whose times it wants, and takes the clock to be even between.
      Without it, or where it is NPU4_UNSUPPORTED, since the driver tells no time, spans that are
@@ -826,7 +801,7 @@ NPU4_SIZE(npu4_host, 32);
 NPU4_SIZE(npu4_writer, 24);
 NPU4_SIZE(npu4_tensor, 48);
 NPU4_SIZE(npu4_buffer_desc, 48);
-NPU4_SIZE(npu4_external, 48);
+NPU4_SIZE(npu4_external, 40);
 NPU4_SIZE(npu4_memory_info, 64);
 NPU4_SIZE(npu4_backend_info, 48);
 NPU4_SIZE(npu4_dtype_info, 32);
@@ -850,7 +825,7 @@ NPU4_SIZE(npu4_enqueue, 32);
 NPU4_SIZE(npu4_memory_bytes, 40);
 NPU4_SIZE(npu4_memory_report, 40);
 NPU4_SIZE(npu4_memory_state, 48);
-NPU4_SIZE(npu4_backend, 376);
+NPU4_SIZE(npu4_backend, 352);
 #undef NPU4_SIZE
 #endif
 

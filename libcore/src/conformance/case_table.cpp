@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cases of npu-backend(3), in its order.
+// The cases of npu-backend(3), in its order; 22 is free.
 #include "conformance/cases.hpp"
 
 namespace npu::conformance {
@@ -27,7 +27,6 @@ const std::vector<Case>& all_cases() {
       {19, "memory reports", "", check_memory_reports},
       {20, "mapping", "", check_mapping},
       {21, "wrapping", "wrap.host", check_wrapping},
-      {22, "dma-buf", "wrap.dmabuf", check_shared_memory},
       {23, "copies", "copy", check_copies},
       {24, "queues and events", "queue", check_queues},
       {25, "progress and cancel", "cancel", check_progress},

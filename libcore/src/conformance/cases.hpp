@@ -65,7 +65,6 @@ void check_entries(const Harness& harness);
 void check_aliases(const Harness& harness);
 void check_scratch(const Harness& harness);
 void check_offline(const Harness& harness);
-void check_shared_memory(const Harness& harness);
 // Questions about nodes.
 void check_query(const Harness& harness);
 void check_layouts(const Harness& harness);

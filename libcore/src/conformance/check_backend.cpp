@@ -29,7 +29,7 @@ const Case& find_case(int number) {
     if (entry.number == number) return entry;
   }
   throw Error(ErrorCode::kUsage, "--case: there is no case " + std::to_string(number) +
-                                     "; expected 1 to " +
+                                     "; npu-backend(3) lists them, up to " +
                                      std::to_string(all_cases().back().number));
 }
 

@@ -12,7 +12,6 @@
 #include "conformance/cases.hpp"
 #include "conformance/guarded.hpp"
 #include "conformance/process_state.hpp"
-#include "support/descriptor.hpp"
 
 namespace npu::conformance {
 namespace {
@@ -88,20 +87,6 @@ class QueueCalls {
     harness_.require_ok(harness_.api.buffer_copy(source, destination, &where, &event, &error),
                         error, "buffer_copy");
     return owned(event, "buffer_copy");
-  }
-
-  /// An event as another driver gets it.
-  EventPtr pass(npu4_device* device, const EventPtr& event) const {
-    std::int32_t number = -1;
-    auto error = sized<npu4_error>();
-    harness_.require_ok(harness_.api.event_export(event.get(), &number, &error), error,
-                        "event_export");
-    harness_.found.require(number >= 0, "event_export succeeds and gives no descriptor");
-    const Descriptor descriptor(number);
-    npu4_event* imported = nullptr;
-    harness_.require_ok(harness_.api.event_import(device, number, &imported, &error), error,
-                        "event_import");
-    return owned(imported, "event_import");
   }
 
   npu4_status wait(const EventPtr& event, npu4_error& error,
@@ -347,32 +332,6 @@ void check_callbacks(const Harness& harness, const Instance& sample, Flight& fli
   flight.queue = calls.open(sample.device.get());
 }
 
-/// What goes through a descriptor is done when the work is, not before.
-void check_passed_events(const Harness& harness, const Instance& sample,
-                         std::vector<Flight>& flights) {
-  if (!harness.library.has_feature("sync_fd")) return;
-  const QueueCalls calls(harness);
-  Flight& flight = flights.front();
-  npu4_queue* const reader = flights.back().queue.get();
-  for (int i = 0; i < (harness.quick ? 5 : 20); ++i) {
-    const EventPtr done = calls.run(flight.queue.get(), flight.program.get(), handles(flight.in),
-                                    handles(flight.out));
-    for (std::size_t k = 0; k < flight.out.size(); ++k) {
-      Tensor& result = flight.results[k];
-      std::memset(result.mutable_data(), 0x5a, result.bytes());
-      const EventPtr passed = calls.pass(sample.device.get(), done);
-      const EventPtr read = calls.read(reader, flight.out[k].get(), result, {passed.get()});
-      calls.require_done(read, "a read that waits for an imported event");
-      auto error = sized<npu4_error>();
-      // Whose work is done has to know it already.
-      harness.found.expect(calls.wait(done, error, 0) == NPU4_OK,
-                           "an imported event is done before the work that it came from");
-      calls.require_done(calls.pass(sample.device.get(), done), "an event that was done");
-    }
-    if (!expect_results(harness, flight, "a read that waits for an imported event")) return;
-  }
-}
-
 /// Work that is repeated, and queues that are opened again, leave nothing behind.
 void check_growth(const Harness& harness, const Instance& sample, Flight& flight) {
   const QueueCalls calls(harness);
@@ -456,11 +415,6 @@ void check_failures(const Harness& harness, const GraphSpec& graph, const std::s
                          std::string(what) + " ends with " + status_name(its) + ": " + error.text +
                              ", expected FAILED: " + text);
   }
-  if (harness.library.has_feature("sync_fd")) {
-    const npu4_status passed = calls.wait(calls.pass(opened, failed), error);
-    harness.found.expect(passed != NPU4_OK && passed != NPU4_DEADLINE,
-                         "an imported event of work that failed gives " + status_name(passed));
-  }
   harness.found.expect(calls.wait(apart, error) == NPU4_OK,
                        "work that waits for nothing fails with another one");
   harness.found.expect(same_bits({input}, {sample.inputs.front()}),
@@ -478,9 +432,6 @@ void check_queues(const Harness& harness) {
           api.queue_finish != nullptr && api.submit != nullptr && api.submit_write != nullptr &&
           api.submit_read != nullptr && api.event_wait != nullptr && api.event_free != nullptr,
       "the feature queue is listed, but one of its functions is null");
-  harness.found.require(!harness.library.has_feature("sync_fd") ||
-                            (api.event_export != nullptr && api.event_import != nullptr),
-                        "the feature sync_fd is listed, but one of its functions is null");
   GraphSpec graph;
   std::string blob;
   {
@@ -490,7 +441,6 @@ void check_queues(const Harness& harness) {
     std::vector<Flight> flights = make_flights(harness, sample);
     check_in_flight(harness, flights);
     check_order(harness, flights);
-    check_passed_events(harness, sample, flights);
     check_timeouts(harness, flights.front());
     check_refused_work(harness, flights.front());
     check_callbacks(harness, sample, flights.front());

@@ -134,8 +134,6 @@ void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
   if (memory == nullptr || !NPU4_HAS(memory, alignment)) return;
   facts.is_coherent = is_coherent(*memory);
   facts.wraps_host = (memory->flags & NPU4_WRAPS_HOST_POINTER) != 0;
-  facts.wraps_dmabuf = (memory->flags & NPU4_WRAPS_DMABUF) != 0;
-  facts.exports_dmabuf = (memory->flags & NPU4_EXPORTS_DMABUF) != 0;
   if ((memory->known & NPU4_KNOWN_ALIGNMENT) != 0) {
     facts.alignment = std::max<std::uint64_t>(memory->alignment, 1);
   }

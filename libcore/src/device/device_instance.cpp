@@ -200,12 +200,11 @@ DeviceProgram::DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignatur
 
 DeviceProgram::~DeviceProgram() { model_->device()->backend().api().program_free(program_); }
 
-std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::make_outputs(bool shared) const {
-  const std::uint32_t usage = shared ? NPU4_USAGE_OUTPUT | NPU4_USAGE_SHARED : NPU4_USAGE_OUTPUT;
+std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::make_outputs() const {
   std::vector<std::shared_ptr<DeviceBuffer>> outputs;
   outputs.reserve(signature_.outputs.size());
   for (const TensorType& type : signature_.outputs) {
-    outputs.push_back(model_->device()->allocate(type, usage));
+    outputs.push_back(model_->device()->allocate(type, NPU4_USAGE_OUTPUT));
   }
   return outputs;
 }
@@ -544,18 +543,12 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& sha
       address % facts_.alignment != 0) {
     return nullptr;
   }
+  const npu4_buffer_desc desc = describe_tensor(dtype, shape);
   npu4_external external = sized<npu4_external>();
   external.type = NPU4_HOST_POINTER;
   external.access = access;
   external.pointer = const_cast<void*>(memory);
-  external.bytes = describe_tensor(dtype, shape).bytes;
-  return wrap(dtype, shape, external, std::move(owner));
-}
-
-std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& shape,
-                                                   const npu4_external& external,
-                                                   std::shared_ptr<const void> owner) {
-  const npu4_buffer_desc desc = describe_tensor(dtype, shape);
+  external.bytes = desc.bytes;
   npu4_buffer* buffer = nullptr;
   npu4_error error = empty_error();
   npu4_status status = NPU4_OK;

@@ -41,11 +41,7 @@ std::string feature_fault(const npu4_backend& table) {
       FeatureFunction{"layouts", "buffer_write", table.buffer_write != nullptr},
       FeatureFunction{"layouts", "buffer_read", table.buffer_read != nullptr},
       FeatureFunction{"wrap.host", "buffer_wrap", table.buffer_wrap != nullptr},
-      FeatureFunction{"wrap.dmabuf", "buffer_wrap", table.buffer_wrap != nullptr},
       FeatureFunction{"scratch", "blob_memory", table.blob_memory != nullptr},
-      FeatureFunction{"sync_fd", "submit", table.submit != nullptr},
-      FeatureFunction{"sync_fd", "event_export", table.event_export != nullptr},
-      FeatureFunction{"sync_fd", "event_import", table.event_import != nullptr},
       FeatureFunction{"taps", "blob_report", table.blob_report != nullptr},
   };
   const auto missing = std::find_if(functions.begin(), functions.end(), [&](const auto& row) {

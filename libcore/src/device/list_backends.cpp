@@ -47,12 +47,10 @@ Json numbers_json(const KnownNumbers& numbers) {
 
 Json memory_facts_json(const MemoryFacts& memory) {
   constexpr std::array<std::string_view, 4> kKinds{"other", "device", "host_pinned", "shared"};
-  constexpr std::array<std::pair<std::uint32_t, const char*>, 5> kFlags{
+  constexpr std::array<std::pair<std::uint32_t, const char*>, 3> kFlags{
       {{NPU4_HOST_MAPPABLE, "host_mappable"},
        {NPU4_HOST_COHERENT, "host_coherent"},
-       {NPU4_WRAPS_HOST_POINTER, "wraps_host_pointer"},
-       {NPU4_WRAPS_DMABUF, "wraps_dmabuf"},
-       {NPU4_EXPORTS_DMABUF, "exports_dmabuf"}}};
+       {NPU4_WRAPS_HOST_POINTER, "wraps_host_pointer"}}};
   Json json = {{"name", memory.name}, {"kind", name_in(kKinds, memory.kind)}};
   json["flags"] = Json::array();
   for (const auto& [bit, name] : kFlags) {

@@ -16,7 +16,6 @@
 
 #include "compile/boundary_layouts.hpp"
 #include "compile/sub_ir.hpp"
-#include "device/device_sharing.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
@@ -179,7 +178,7 @@ void Executor::open_flights(const ExecutorOptions& options) {
   for (const auto& flight : flights_) {
     for (const auto& program : flight->programs) {
       const bool keeps = program->model()->device()->keeps_outputs();
-      flight->outputs.push_back(keeps ? program->make_outputs(is_shared(*program))
+      flight->outputs.push_back(keeps ? program->make_outputs()
                                       : std::vector<std::shared_ptr<DeviceBuffer>>());
       flight->taps.push_back(program->make_taps());
     }
@@ -199,13 +198,6 @@ void Executor::open_flights(const ExecutorOptions& options) {
 /// Whether a run has work of a device that need not wait for other work of it.
 bool Executor::has_several_partitions(std::size_t d) const {
   return std::ranges::count(plan_.partitions, device_names_[d], &Partition::device) > 1;
-}
-
-/// Whether results of a program may be used in place by a device of another backend.
-bool Executor::is_shared(const DeviceProgram& program) const {
-  const DeviceInstance& home = *program.model()->device();
-  return std::any_of(devices_.begin(), devices_.end(),
-                     [&](const auto& device) { return shares_memory(home, *device); });
 }
 
 /// Whether the content of a buffer can go from one device to another without the host.
@@ -349,15 +341,13 @@ void Executor::add_copy(Step& step, std::size_t from, std::size_t to) {
   const auto destination = static_cast<std::size_t>(step.device);
   const bool has_queue = has_queue_[destination] != 0;
   const bool is_direct = copies_directly(source.device, step.device);
-  const bool is_shared = share_output(from, to);
-  source.read_by_other |= !is_shared;
-  source.needs_host |= !is_direct && !is_shared;
-  source.is_kept |= has_queue || is_shared;
-  source.is_exported |= is_shared;
-  const bool is_staged = !is_direct && !is_shared && has_queue &&
-                         devices_[destination]->facts().pinned_memory.has_value();
+  source.read_by_other = true;
+  source.needs_host |= !is_direct;
+  source.is_kept |= has_queue;
+  const bool is_staged =
+      !is_direct && has_queue && devices_[destination]->facts().pinned_memory.has_value();
   if (is_staged && source.staged_on < 0) source.staged_on = step.device;
-  step.copies.push_back({from, to, is_direct, is_shared});
+  step.copies.push_back({from, to, is_direct});
 }
 
 void Executor::schedule(const std::vector<CompiledPartition>& compiled) {

@@ -343,7 +343,6 @@ void Executor::Run::submit_partition(std::size_t s) {
   Event event = queue(step.device, Lane::kRun)
                     .run(program, arguments, handles, after, profile.get(), deadline_ns(),
                          flight_.taps[partition]);
-  for (const std::size_t slot : step.inputs) after.push_back(copies_[slot].cause);
   const Event done = submitted(s, Lane::kRun, since, std::move(event), std::move(after));
   work_[s].back().profile = std::move(profile);
   StepRecord record{.kind = StepRecord::Kind::kPartition,

@@ -22,15 +22,14 @@ namespace npu {
 struct Executor::Slot {
   TensorId tensor;
   std::int32_t device = 0;
-  std::size_t partition = 0;   ///< of a result: what fills it, and the
-  std::size_t output = 0;      ///< place among its outputs
-  std::int32_t readers = 0;    ///< steps, and the graph's outputs
-  bool read_by_other = false;  ///< by a transfer; on devices without queues: may need host memory
-  bool needs_host = false;     ///< by more than copies of the backend and memory that is shared; on
-                               ///< devices with queues: one fetches it
+  std::size_t partition = 0;    ///< of a result: what fills it, and the
+  std::size_t output = 0;       ///< place among its outputs
+  std::int32_t readers = 0;     ///< steps, and the graph's outputs
+  bool read_by_other = false;   ///< by a transfer; on devices without queues: may need host memory
+  bool needs_host = false;      ///< by more than copies of the backend; on devices with queues: one
+                                ///< fetches it
   std::int32_t staged_on = -1;  ///< the device in whose pinned memory it is fetched, if it is one's
   bool is_kept = false;         ///< until the run ends, since work of a queue may use it
-  bool is_exported = false;     ///< another device maps its buffer
   bool is_given = false;        ///< a result, in memory of the host that the caller gets
   std::string layout = {};      ///< of the backend's own, for one that is read; empty: row-major
 };
@@ -40,7 +39,6 @@ struct Executor::Step {
     std::size_t from = 0;    ///< slot; for uploads, the graph input
     std::size_t to = 0;      ///< slot
     bool is_direct = false;  ///< of a transfer: by a copy of the backend
-    bool is_shared = false;  ///< of a transfer: in place, in memory that both devices map
   };
   PlanStep::Kind kind = PlanStep::Kind::kPartition;
   std::int32_t index = 0;
@@ -64,7 +62,6 @@ struct Executor::Flight {
   std::vector<std::unique_ptr<DeviceProgram>> programs;             // by partition
   std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> outputs;  // by partition, or empty
   std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> taps;     // by partition
-  std::map<std::size_t, std::shared_ptr<DeviceBuffer>> shared;      // by slot: in another's memory
   // By slot; null if there is none: where queues write, and where the host finds what queues have
   // read.
   std::vector<std::shared_ptr<DeviceBuffer>> arrivals;
@@ -97,7 +94,6 @@ class Executor::Run {
   struct Copy {
     std::shared_ptr<DeviceBuffer> buffer;
     Event ready;                        ///< of the work that fills the buffer; null: it is filled
-    Event cause;                        ///< of another backend, behind `ready`; may be null
     const std::byte* memory = nullptr;  ///< of the buffer or of `host`, if another device reads it
     Tensor host;                        ///< fetched, if the device's memory is not the host's
     Tensor given;                       ///< what the buffer lies in, if the slot is given
@@ -134,7 +130,6 @@ class Executor::Run {
 
   // Steps of devices with queues.
   TransferPath submit_arrival(std::size_t s, const Step::Copy& copy);
-  void submit_shared(std::size_t s, const Step::Copy& copy);
   void submit_pieces(std::size_t s, const Step::Copy& copy);
   std::byte* staging(std::size_t slot);
   void submit_partition(std::size_t s);

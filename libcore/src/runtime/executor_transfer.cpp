@@ -5,7 +5,6 @@
 // memory of the host that a device may refuse. O(tensors) besides the work of the backends.
 #include <utility>
 
-#include "device/device_sharing.hpp"
 #include "runtime/executor_run.hpp"
 #include "runtime/result_memory.hpp"
 
@@ -18,23 +17,6 @@ constexpr std::uint64_t kSlice = std::uint64_t{4} << 20;
 
 }  // namespace
 
-/// Has the device of a slot use another backend's memory, in every flight; before the first run,
-/// which has the buffers. False if one of the two cannot after all.
-bool Executor::share_output(std::size_t from, std::size_t to) {
-  const Slot& source = slots_[from];
-  DeviceInstance& device = *devices_[static_cast<std::size_t>(slots_[to].device)];
-  if (!shares_memory(*devices_[static_cast<std::size_t>(source.device)], device)) return false;
-  std::vector<std::shared_ptr<DeviceBuffer>> buffers;
-  for (const auto& flight : flights_) {
-    buffers.push_back(share_buffer(flight->outputs[source.partition][source.output], device));
-    if (buffers.back() == nullptr) return false;
-  }
-  for (std::size_t f = 0; f < flights_.size(); ++f) {
-    flights_[f]->shared[to] = std::move(buffers[f]);
-  }
-  return true;
-}
-
 /// Results of the graph lie in memory of the host that a caller gets, where a device that blocks
 /// writes it in place; the buffers that flights have for them are then not needed.
 void Executor::place_results() {
@@ -45,7 +27,7 @@ void Executor::place_results() {
     const auto d = static_cast<std::size_t>(slot.device);
     const TensorInfo& tensor = graph_.tensor(slot.tensor);
     const bool may_lie_there = has_queue_[d] == 0 && devices_[d]->keeps_outputs() &&
-                               !slot.is_exported && slot.layout.empty() && tensor.bytes() > 0;
+                               slot.layout.empty() && tensor.bytes() > 0;
     if (slot.is_given || !may_lie_there) return;
     const Tensor memory = results_->take(index, tensor.dtype, tensor.shape);
     slot.is_given = results_->buffer_in(memory, *devices_[d]) != nullptr;
@@ -114,11 +96,6 @@ void Executor::Run::transfer(std::size_t s) {
 TransferPath Executor::Run::arrive(const Step& step, const Step::Copy& copy) {
   const Copy& source = copies_[copy.from];
   Copy& arrived = copies_[copy.to];
-  if (copy.is_shared) {
-    if (source.ready != nullptr) source.ready->wait();
-    arrived.buffer = flight_.shared.at(copy.to);
-    return TransferPath::kWrapped;
-  }
   if (source.fetched != nullptr) source.fetched->wait();
   arrived.buffer = wrap_source(step, copy.from);
   if (arrived.buffer != nullptr) return TransferPath::kWrapped;
@@ -159,10 +136,6 @@ TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy
     arrived.ready = submitted(s, Lane::kArrival, since, std::move(event), std::move(after));
     return TransferPath::kDeviceCopy;
   }
-  if (copy.is_shared) {
-    submit_shared(s, copy);
-    return TransferPath::kWrapped;
-  }
   if (!source.pieces.empty()) {
     submit_pieces(s, copy);
     return TransferPath::kStaged;
@@ -182,19 +155,6 @@ TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy
   Event event = queue(step.device, Lane::kArrival).write(arrival(copy.to), source.memory, after);
   arrived.ready = submitted(s, Lane::kArrival, since, std::move(event), std::move(after));
   return has_queue(home) ? TransferPath::kStaged : TransferPath::kCopied;
-}
-
-/// In place, once the work of the other backend is done: as an event of this one, or after the host
-/// has waited for it.
-void Executor::Run::submit_shared(std::size_t s, const Step::Copy& copy) {
-  const Copy& source = copies_[copy.from];
-  Copy& arrived = copies_[copy.to];
-  arrived.buffer = flight_.shared.at(copy.to);
-  if (source.ready == nullptr) return;
-  const auto device = static_cast<std::size_t>(executor_.steps_[s].device);
-  arrived.ready = share_event(*source.ready, executor_.devices_[device]);
-  arrived.cause = source.ready;
-  if (arrived.ready == nullptr) source.ready->wait();
 }
 
 /// Each piece is written while the next one is read.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the device's memory is in use: weights of models, each once however many entries read
-   it, scratch memory of programs, and buffers. The functions that take and give it back are those
-   of the other files; here they are counted. VENDOR: your driver may know. */
+/* Buffers, and how much of the device's memory is in use by them, by weights of models, each once
+   however many entries read it, and by scratch memory of programs. Weights and scratch memory are
+   taken and given back by functions of the other files, which are counted here. VENDOR: your driver
+   may know. */
 
 static void count_bytes(npu4_device* device, uint64_t more, uint64_t less) {
   queue_device* counted = (queue_device*)device;
@@ -76,19 +77,77 @@ static void counted_program_free(npu4_program* program) {
   program_free(program);
 }
 
-static npu4_status counted_buffer(npu4_device* device, const npu4_buffer_desc* desc,
-                                  npu4_buffer** buffer, npu4_error* error) {
-  const npu4_status status = queue_buffer_create(device, desc, buffer, error);
-  queue_buffer* made = status == NPU4_OK ? (queue_buffer*)*buffer : NULL;
-  if (made != NULL && !made->is_pinned) {
-    made->counted = device;
-    count_bytes(device, made->base.bytes, 0);
+/* ---- Buffers ---- */
+
+/* The skeleton's buffer comes first, so that a pointer to one is a pointer to the other. */
+typedef struct queue_buffer {
+  npu4_buffer base;
+  npu4_device* device; /* whose memory 0 it takes; null: it is in memory 1, which is the host's */
+} queue_buffer;
+
+/* Bytes for a program, whatever the device's dtypes are. */
+static npu4_status check_scratch(const npu4_buffer_desc* desc, npu4_error* error) {
+  if (desc->dtype == NPU4_UINT8 && desc->rank == 1 && desc->memory == 0 && desc->shape[0] >= 0 &&
+      (uint64_t)desc->shape[0] == desc->bytes) {
+    return NPU4_OK;
   }
-  return status;
+  return fail(error, NPU4_UNSUPPORTED, NULL, "scratch memory is a row of bytes in memory 0");
 }
 
-static void counted_buffer_free(npu4_buffer* buffer) {
-  const queue_buffer* freed = (const queue_buffer*)buffer;
-  if (freed != NULL && freed->counted != NULL) count_bytes(freed->counted, 0, freed->base.bytes);
-  queue_buffer_free(buffer);
+/* Memory 1 is for what is on its way, memory 0 for everything. */
+static npu4_status check_place(const npu4_buffer_desc* desc, npu4_error* error) {
+  npu4_buffer_desc moved = *desc;
+  moved.struct_size = sizeof moved;
+  if ((desc->usage & NPU4_USAGE_SCRATCH) != 0) return check_scratch(desc, error);
+  if (desc->memory == 1 && (desc->usage & NPU4_USAGE_STAGING) != 0) moved.memory = 0;
+  if (desc->layout != NULL) {
+    if (strcmp(desc->layout, REVERSED) != 0 || desc->memory != 0 || desc->bytes == 0) {
+      return fail(error, NPU4_INVALID, NULL, "there is no layout '%s' here", desc->layout);
+    }
+    moved.layout = NULL;
+  }
+  return check_desc(&moved, error);
 }
+
+static npu4_status queue_buffer_create(npu4_device* device, const npu4_buffer_desc* desc,
+                                       npu4_buffer** buffer, npu4_error* error) {
+  const int is_scratch = (desc->usage & NPU4_USAGE_SCRATCH) != 0;
+  const npu4_status status = check_place(desc, error);
+  queue_buffer* made;
+  if (status != NPU4_OK) return status;
+  made = (queue_buffer*)allocate(sizeof *made);
+  if (made == NULL) return out_of_memory(error, sizeof *made);
+  made->base.data = (float*)allocate(desc->bytes);
+  if (made->base.data == NULL) {
+    free(made);
+    return out_of_memory(error, desc->bytes);
+  }
+  made->base.bytes = desc->bytes;
+  made->base.rank = is_scratch ? SCRATCH_RANK : desc->rank;
+  if (desc->rank != 0) memcpy(made->base.shape, desc->shape, desc->rank * sizeof *desc->shape);
+  made->base.is_reversed = desc->layout != NULL;
+  made->device = desc->memory == 0 ? device : NULL;
+  if (made->device != NULL) count_bytes(device, desc->bytes, 0);
+  *buffer = &made->base;
+  return NPU4_OK;
+}
+
+static void queue_buffer_free(npu4_buffer* buffer) {
+  const queue_buffer* freed = (const queue_buffer*)buffer;
+  if (freed != NULL && freed->device != NULL) count_bytes(freed->device, 0, freed->base.bytes);
+  buffer_free(buffer);
+}
+
+/* Of pinned memory alone. VENDOR: what of your memory the host sees */
+static npu4_status buffer_map(npu4_buffer* mapped, uint32_t access, void** pointer,
+                              npu4_error* error) {
+  const queue_buffer* buffer = (const queue_buffer*)mapped;
+  (void)access;
+  if (buffer->device != NULL) {
+    return fail(error, NPU4_UNSUPPORTED, NULL, "the host does not see the memory of the device");
+  }
+  *pointer = buffer->base.bytes != 0 ? buffer->base.data : NULL;
+  return NPU4_OK;
+}
+
+static void buffer_unmap(npu4_buffer* buffer) { (void)buffer; /* nothing was cached */ }

@@ -4,9 +4,9 @@
    that works beside the host needs in addition. Its two devices are threads: each queue has one,
    which does the queue's work in order. The host never sees their memory.
 
-   Four files beside this one have what else is optional: skeleton_entries.h several programs of
+   Three files beside this one have what else is optional: skeleton_entries.h several programs of
    one model, states and scratch memory, skeleton_layouts.h values that lie as the device likes,
-   skeleton_sharing.h memory and events of other drivers, skeleton_memory.h how much is in use.
+   skeleton_memory.h buffers, and how much is in use.
 
    Options of device_open, for tests of hosts:
 
@@ -21,15 +21,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <errno.h>
-#include <linux/sync_file.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #define npu_backend_entry4 skeleton_entry4
 #include "../skeleton/skeleton_backend.c"
@@ -62,12 +56,6 @@ typedef struct queue_device {
   uint64_t peak;
 } queue_device;
 
-/* Where the completion of an event is told to whoever has imported it. */
-typedef struct exported_end {
-  struct exported_end* next;
-  int descriptor;
-} exported_end;
-
 /* Held by the host until event_free, by its work until that is done, and by work that waits. */
 struct npu4_event {
   pthread_mutex_t lock;
@@ -77,8 +65,6 @@ struct npu4_event {
   npu4_status status;
   npu4_error error; /* of work that failed */
   uint64_t end_ns;  /* on the simulated clock */
-  exported_end* exported;
-  int imported; /* descriptor of somebody else's; -1: it is of a queue here */
   npu4_done callback;
   void* context;
 };
@@ -196,15 +182,8 @@ static npu4_status queue_backend_info(npu4_backend_info* info, npu4_error* error
 
 static npu4_status queue_device_info(uint64_t index, npu4_device_info* info, npu4_error* error) {
   static const char* const ids[DEVICES] = {"skeleton-queue:0", "skeleton-queue:1"};
-  static const npu4_memory_info memory = {sizeof memory,
-                                          "main",
-                                          NPU4_MEMORY_DEVICE,
-                                          NPU4_WRAPS_DMABUF | NPU4_EXPORTS_DMABUF,
-                                          0,
-                                          0,
-                                          0,
-                                          0,
-                                          0};
+  static const npu4_memory_info memory = {
+      sizeof memory, "main", NPU4_MEMORY_DEVICE, 0, 0, 0, 0, 0, 0};
   static const npu4_memory_info pinned = {sizeof pinned,
                                           "pinned",
                                           NPU4_MEMORY_HOST_PINNED,
@@ -332,7 +311,6 @@ static void event_release(npu4_event* event) {
   holders = --event->holders;
   pthread_mutex_unlock(&event->lock);
   if (holders != 0) return;
-  if (event->imported >= 0) close(event->imported);
   pthread_cond_destroy(&event->changed);
   pthread_mutex_destroy(&event->lock);
   free(event);
@@ -347,77 +325,12 @@ static npu4_event* make_event(void) {
   npu4_event* event = (npu4_event*)allocate(sizeof *event);
   if (event == NULL) return NULL;
   event->holders = 2;
-  event->imported = -1;
   if (pthread_mutex_init(&event->lock, NULL) == 0) {
     if (make_condition(&event->changed)) return event;
     pthread_mutex_destroy(&event->lock);
   }
   free(event);
   return NULL;
-}
-
-/* What is sent to importers of an event, all at once. */
-typedef struct completion {
-  uint64_t status;
-  uint64_t end_ns;
-} completion;
-
-/* ThreadSanitizer does not know that a message through a socket orders what two threads do. */
-#if defined(__SANITIZE_THREAD__)
-void __tsan_acquire(void* address);
-void __tsan_release(void* address);
-static char told_by_message;
-#define MESSAGE_SENT() __tsan_release(&told_by_message)
-#define MESSAGE_CAME() __tsan_acquire(&told_by_message)
-#else
-#define MESSAGE_SENT() ((void)0)
-#define MESSAGE_CAME() ((void)0)
-#endif
-
-/* With the event's lock. */
-static void tell_exported(npu4_event* event) {
-  const completion told = {event->status, event->end_ns};
-  while (event->exported != NULL) {
-    exported_end* end = event->exported;
-    event->exported = end->next;
-    MESSAGE_SENT();
-    /* Whoever is not there any more need not know. */
-    (void)!send(end->descriptor, &told, sizeof told, MSG_NOSIGNAL);
-    close(end->descriptor);
-    free(end);
-  }
-}
-
-/* Until the descriptor is readable; a timeout is rounded up to milliseconds. */
-static int poll_for(int descriptor, uint64_t timeout_ns) {
-  struct pollfd asked = {descriptor, POLLIN, 0};
-  const uint64_t ms = timeout_ns / 1000000u + (timeout_ns % 1000000u != 0);
-  int ready;
-  do {
-    ready = poll(&asked, 1, ms > INT32_MAX ? -1 : (int)ms);
-  } while (ready < 0 && errno == EINTR);
-  return ready > 0;
-}
-
-/* An event of another driver: one like this tells its status, a sync_file has it in its info. */
-static npu4_status wait_imported(const npu4_event* event, uint64_t timeout_ns, uint64_t* end_ns,
-                                 npu4_error* error) {
-  completion told = {NPU4_FAILED, 0};
-  struct sync_file_info info;
-  if (!poll_for(event->imported, timeout_ns)) {
-    return fail(error, NPU4_DEADLINE, NULL, "the work is not done yet");
-  }
-  MESSAGE_CAME();
-  if (recv(event->imported, &told, sizeof told, MSG_PEEK) != (ssize_t)sizeof told &&
-      errno == ENOTSOCK) {
-    memset(&info, 0, sizeof info);
-    if (ioctl(event->imported, SYNC_IOC_FILE_INFO, &info) == 0 && info.status >= 0) {
-      told.status = NPU4_OK;
-    }
-  }
-  *end_ns = told.end_ns;
-  if (told.status == NPU4_OK) return NPU4_OK;
-  return fail(error, NPU4_FAILED, NULL, "work of another driver has failed");
 }
 
 /* Whoever waits; the host does by event_wait. */
@@ -428,7 +341,6 @@ static npu4_status wait_for(npu4_event* event, uint64_t timeout_ns, uint64_t* en
   /* No clock goes on for longer than that. */
   const int is_bounded = timeout_ns < (uint64_t)INT64_MAX;
   const struct timespec end = time_in(is_bounded ? timeout_ns : 0);
-  if (event->imported >= 0) return wait_imported(event, timeout_ns, end_ns, error);
   pthread_mutex_lock(&event->lock);
   while (!event->is_done) {
     if (!is_bounded) {
@@ -460,9 +372,6 @@ static npu4_status event_on_done(npu4_event* event, npu4_done callback, void* co
                                  npu4_error* error) {
   int is_first;
   int is_done;
-  if (event->imported >= 0) {
-    return fail(error, NPU4_UNSUPPORTED, NULL, "another driver has the event");
-  }
   pthread_mutex_lock(&event->lock);
   is_first = event->callback == NULL;
   is_done = event->is_done;
@@ -485,7 +394,6 @@ static void complete(npu4_event* event, npu4_status status, uint64_t end_ns,
   event->status = status;
   event->end_ns = end_ns;
   event->error = *error;
-  tell_exported(event);
   callback = event->callback;
   pthread_cond_broadcast(&event->changed);
   pthread_mutex_unlock(&event->lock);
@@ -892,9 +800,6 @@ static npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination,
   return NPU4_OK;
 }
 
-#include "skeleton_sharing.h"
-
-/* Counts the buffers of what stands above. */
 #include "skeleton_memory.h"
 
 /* ---- The table ---- */
@@ -904,9 +809,9 @@ __attribute__((visibility("default")))
 #endif
 const npu4_backend*
 QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
-  static const char* const features[] = {
-      "queue",   "copy",    "check",   "taps",        "entries",   "alias",     "scratch",
-      "layouts", "offline", "sync_fd", "wrap.dmabuf", "test.fail", "test.lose", NULL};
+  static const char* const features[] = {"queue",   "copy",      "check",     "taps",
+                                         "entries", "alias",     "scratch",   "layouts",
+                                         "offline", "test.fail", "test.lose", NULL};
   static npu4_backend backend;
   const npu4_backend* blocking = skeleton_entry4(host, error);
   if (blocking == NULL) return NULL;
@@ -940,16 +845,12 @@ QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
   backend.model_free = counted_model_free;
   backend.program_create = counted_program;
   backend.program_free = counted_program_free;
-  backend.buffer_create = counted_buffer;
+  backend.buffer_create = queue_buffer_create;
   backend.buffer_write = layout_write;
   backend.buffer_read = layout_read;
-  backend.buffer_free = counted_buffer_free;
+  backend.buffer_free = queue_buffer_free;
   backend.device_memory = counted_memory;
   backend.buffer_map = buffer_map;
   backend.buffer_unmap = buffer_unmap;
-  backend.buffer_wrap = buffer_wrap;
-  backend.buffer_export = buffer_export;
-  backend.event_export = event_export;
-  backend.event_import = event_import;
   return &backend;
 }

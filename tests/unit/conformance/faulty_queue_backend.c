@@ -29,9 +29,7 @@ static npu4_status slow_device_open(const npu4_open_args* args, npu4_device** de
   status = good->device_open(&any, device, error);
   if (status == NPU4_OK) ((queue_device*)*device)->delay_us = 1000;
   /* A slow host has to look before the work is done. */
-  if (status == NPU4_OK && (has_fault("late") || has_fault("early-export"))) {
-    ((queue_device*)*device)->delay_us = 10000;
-  }
+  if (status == NPU4_OK && has_fault("late")) ((queue_device*)*device)->delay_us = 10000;
   return status;
 }
 
@@ -161,34 +159,6 @@ static npu4_status hurried_run(npu4_program* program, const npu4_run_args* args,
   return good->run(program, &changed, error);
 }
 
-/* Has a copy of what it says that it wraps. */
-static npu4_status copying_wrap(npu4_device* device, const npu4_buffer_desc* desc,
-                                const npu4_external* external, npu4_buffer** buffer,
-                                npu4_error* error) {
-  const npu4_status status = good->buffer_wrap(device, desc, external, buffer, error);
-  queue_buffer* made = status == NPU4_OK ? (queue_buffer*)*buffer : NULL;
-  float* copy = made != NULL ? (float*)allocate(made->base.bytes) : NULL;
-  if (copy == NULL) return status;
-  memcpy(copy, made->base.data, (size_t)made->base.bytes);
-  munmap(made->mapping, (size_t)made->mapped_bytes);
-  made->mapping = NULL;
-  made->base.data = copy;
-  return status;
-}
-
-/* Tells whoever imports an event that it is done. */
-static npu4_status early_export(npu4_event* event, int32_t* descriptor, npu4_error* error) {
-  const completion told = {NPU4_OK, 0};
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return good->event_export(event, descriptor, error);
-  }
-  *descriptor = ends[0];
-  if (send(ends[1], &told, sizeof told, 0) < 0) return fail(error, NPU4_FAILED, NULL, "no end");
-  close(ends[1]);
-  return NPU4_OK;
-}
-
 /* Takes any program for the first one, and any scratch memory for none. */
 static npu4_status other_program(npu4_model* model, const npu4_program_args* args,
                                  npu4_program** program, npu4_error* error) {
@@ -299,8 +269,6 @@ __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(co
     table.run = sticky_run;
   }
   if (has_fault("undying")) table.run = undying_run;
-  if (has_fault("copying-wrap")) table.buffer_wrap = copying_wrap;
-  if (has_fault("early-export")) table.event_export = early_export;
   if (has_fault("first-entry") || has_fault("only-entry") || has_fault("small-scratch")) {
     table.program_create = other_program;
   }

@@ -326,6 +326,28 @@ TEST_CASE("version 4: partitions share the weights that both read", "[device]") 
   CHECK(outputs[0].as<float>()[1] == 22.0F * 20 * 20);
 }
 
+TEST_CASE("version 4: memory that a backend refuses when it is asked is copied", "[device]") {
+  if (!has_cpu()) return;
+  wrap();
+  const Target target = target_of("wrap");
+  Graph graph = many_relus(target, 1);
+  const PartitionPlan plan = plan_of(graph);
+  const std::vector<Tensor> weights(graph.tensors().size());
+  ExecutorOptions options;
+  options.threads = 1;
+  for (const auto& [answer, is_copied] : {std::pair{"", false}, {"no-wrap", true}, {"", false}}) {
+    CAPTURE(answer);
+    const Setting set = fault(answer);
+    RunRecord record;
+    const auto outputs =
+        Executor(graph, plan, target, weights, options).run({four(-1, 2, -3, 4)}, &record);
+    CHECK(outputs[0].as<float>()[1] == 2.0F);
+    std::int64_t bytes = 0;
+    for (const StepRecord& step : record.steps) bytes += step.copied_bytes;
+    CHECK((bytes != 0) == is_copied);
+  }
+}
+
 TEST_CASE("version 4: memory of the host is used in place, unless it is badly aligned",
           "[device]") {
   if (!has_cpu()) return;

@@ -3,7 +3,7 @@
 // file:
 //
 //   wrap      the other one, WRAP_FILE, relative to this one's folder; without it, onednn
-//   wrap-far  the same, with memory and events that no other backend gets
+//   wrap-far  the same, without pinned memory
 //   vendor    a blocking backend of relu, neg and add, whose memory the host sees and whose runs
 //             have outputs of their own: the skeleton with queues without its features. Nodes whose
 //             names begin with "meet" are begun only once two programs that have one run
@@ -161,14 +161,10 @@ npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error*
     info->usable = 0;
     info->why_not = "the driver is too old";
   }
-  const bool is_far = own_name() == "wrap-far";
-  if (!is_vendor() && !is_far && fault("no-map") == nullptr) return status;
+  if (own_name() == "wrap-far") info->memory_count = std::min<std::uint64_t>(info->memory_count, 1);
+  if (!is_vendor() && fault("no-map") == nullptr) return status;
   memory = {};
   memory.struct_size = sizeof memory;
-  if (is_far && info->memory_count != 0) {
-    memory = *info->memories[0];
-    memory.flags &= ~(NPU4_WRAPS_DMABUF | NPU4_EXPORTS_DMABUF);
-  }
   if (is_vendor()) memory.flags = NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT;
   info->memories = memories;
   info->memory_count = 1;
@@ -404,15 +400,8 @@ npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer
 
 npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
                         const npu4_external* external, npu4_buffer** buffer, npu4_error* error) {
-  ++count_of("wraps");
   if (fault("no-wrap") != nullptr) return fail(error, NPU4_UNSUPPORTED, "not this memory");
   return other->buffer_wrap(device, desc, external, buffer, error);
-}
-
-npu4_status buffer_export(npu4_buffer* buffer, std::uint32_t type, npu4_external* external,
-                          npu4_error* error) {
-  ++count_of("exports");
-  return other->buffer_export(buffer, type, external, error);
 }
 
 npu4_status blob_check(npu4_device*, const void*, std::uint64_t blob_size,
@@ -472,7 +461,7 @@ void change_table(npu4_backend& table) {
 
 }  // namespace
 
-/// "opens", "open" (now), "compiles", "weights", "models", "wraps", "exports" or "programs" so far.
+/// "opens", "open" (now), "compiles", "weights", "models" or "programs" so far.
 EXPORTED unsigned wrap_count(const char* what) {
   if (std::strcmp(what, "open") == 0) return count_of("opens") - count_of("closes");
   return count_of(what);
@@ -481,8 +470,7 @@ EXPORTED unsigned wrap_count(const char* what) {
 EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_error* error) {
   npu4_backend& table = longer.table;
   host = given;
-  for (const char* what :
-       {"opens", "closes", "compiles", "weights", "models", "programs", "wraps", "exports"}) {
+  for (const char* what : {"opens", "closes", "compiles", "weights", "models", "programs"}) {
     counts[what];
   }
   if (given->abi_version < NPU4_ABI_VERSION || (other == nullptr && !load_other())) {
@@ -505,7 +493,6 @@ EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_err
   if (other->buffer_map != nullptr) table.buffer_map = buffer_map;
   if (other->weights_load != nullptr) table.weights_load = weights_load;
   if (other->buffer_wrap != nullptr) table.buffer_wrap = buffer_wrap;
-  if (other->buffer_export != nullptr) table.buffer_export = buffer_export;
   change_table(table);
   return &table;
 }

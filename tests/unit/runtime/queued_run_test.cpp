@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs on devices with queues, which skeleton-queue has: the same bits as blocking runs, whatever
 // overlaps; failures reach whoever waits; several runs at once.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,8 +21,7 @@ using namespace npu::test;
 namespace {
 
 /// Both devices of skeleton-queue, with options of its own, one of the vendor, which blocks, and
-/// the same queues once more as two other backends: "w" takes memory and events of others as they
-/// do of it, "f" is far from all of them.
+/// the same queues once more as two other backends, of which "f" has no pinned memory.
 Target queue_target(const Json& options = Json::object()) {
   Json json = *vendor_target().json;
   Json ops = Json::parse(R"([{"types": ["aten.relu.default"]},
@@ -218,69 +215,11 @@ TEST_CASE("a transfer says which way it took", "[runtime][queue]") {
   for (const StepRecord& step : record.steps) {
     if (step.kind == StepRecord::Kind::kTransfer) CHECK(path_text(step) == "copied");
   }
-  for (const auto& [device, path] : {std::pair{"v", "copied"}, {"w", "wrapped"}, {"f", "staged"}}) {
+  for (const auto& [device, path] : {std::pair{"v", "copied"}, {"w", "staged"}, {"f", "staged"}}) {
     const QueuedCase mixed = place(chain_over(device), queue_target());
     execute(mixed, true)->run(inputs_of(mixed, 1), &record);
     for (const StepRecord& step : record.steps) {
       if (step.kind == StepRecord::Kind::kTransfer) CHECK(path_text(step) == path);
-    }
-  }
-}
-
-TEST_CASE("memory of another backend is used in place, unless it refuses when asked",
-          "[runtime][queue]") {
-  use_vendor_backend();
-  const QueuedCase made = place(chain_over("w"), queue_target());
-  for (const bool overlap : {true, false}) {
-    CAPTURE(overlap);
-    const auto executor = execute(made, overlap);
-    const auto expected =
-        execute(place(chain_graph(), queue_target()), false)->run(inputs_of(made, 1), nullptr);
-    for (const auto& [fault, copied] : {std::pair{"", false}, {"no-wrap", true}, {"", false}}) {
-      const Setting set("WRAP_FAULT", fault);
-      // An executor keeps what it has wrapped, so another one is asked to refuse.
-      const auto asked = *fault != '\0' ? execute(made, overlap) : nullptr;
-      RunRecord record;
-      const auto outputs = (*fault != '\0' ? *asked : *executor).run(inputs_of(made, 1), &record);
-      CHECK(are_same(outputs, expected));
-      std::int64_t bytes = 0;
-      for (const StepRecord& step : record.steps) {
-        if (step.kind == StepRecord::Kind::kTransfer) bytes += step.copied_bytes;
-      }
-      CHECK((bytes != 0) == copied);
-    }
-  }
-}
-
-namespace {
-
-/// How often the wrapper of "w" was asked for, or given, memory of another backend.
-unsigned shared_so_far() {
-  const std::string file = std::string(vendor_dir()) + "/npu_backend_wrap.so";
-  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library != nullptr);
-  const auto count = reinterpret_cast<unsigned (*)(const char*)>(::dlsym(library, "wrap_count"));
-  return count("wraps") + count("exports");
-}
-
-}  // namespace
-
-TEST_CASE("memory is shared before the first run, and a refusal is remembered",
-          "[runtime][queue]") {
-  use_vendor_backend();
-  const QueuedCase made = place(chain_over("w"), queue_target());
-  for (const char* fault : {"", "no-wrap"}) {
-    for (const bool overlap : {true, false}) {
-      CAPTURE(fault, overlap);
-      const Setting set("WRAP_FAULT", fault);
-      const unsigned before = shared_so_far();
-      const auto executor = execute(made, overlap, overlap ? 3 : 1);
-      const unsigned loaded = shared_so_far();
-      // From q0 to w and back, for each run that may go on; one refusal speaks for all of them.
-      const unsigned runs = overlap ? 3 : 1;
-      CHECK(loaded - before == (*fault == '\0' ? 2 * runs : 1 + runs));
-      for (std::uint64_t run = 0; run < 3; ++run) executor->run(inputs_of(made, run), nullptr);
-      CHECK(shared_so_far() == loaded);
     }
   }
 }

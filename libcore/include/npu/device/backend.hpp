@@ -62,8 +62,6 @@ struct DeviceFacts {
   std::string why_not;
   bool is_coherent = false;  ///< memory 0 is the host's, too: a mapping stays good
   bool wraps_host = false;   ///< memory 0 takes over pointers of the host
-  bool wraps_dmabuf = false;
-  bool exports_dmabuf = false;
   /// A memory of the host that the device reads and writes fast, if it has one.
   std::optional<std::uint32_t> pinned_memory = {};
   std::uint64_t alignment = 1;
@@ -352,9 +350,8 @@ class DeviceProgram {
   DeviceProgram(const DeviceProgram&) = delete;
   DeviceProgram& operator=(const DeviceProgram&) = delete;
 
-  /// Buffers for the results of one run, or of all: see DeviceInstance::keeps_outputs. `shared`:
-  /// for devices of other backends, too.
-  std::vector<std::shared_ptr<DeviceBuffer>> make_outputs(bool shared = false) const;
+  /// Buffers for the results of one run, or of all: see DeviceInstance::keeps_outputs.
+  std::vector<std::shared_ptr<DeviceBuffer>> make_outputs() const;
   /// The same for the taps of its signature.
   std::vector<std::shared_ptr<DeviceBuffer>> make_taps() const;
   /// One result per graph output of the sub-IR, in `outputs` if they are given, which the run
@@ -455,9 +452,6 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   std::shared_ptr<DeviceBuffer> wrap(DType dtype, const Shape& shape, const void* memory,
                                      std::shared_ptr<const void> owner = nullptr,
                                      std::uint32_t access = NPU4_ACCESS_READ);
-  /// The same for any memory that the backend lists a feature for.
-  std::shared_ptr<DeviceBuffer> wrap(DType dtype, const Shape& shape, const npu4_external& external,
-                                     std::shared_ptr<const void> owner);
   /// Calls `visit` with the name and kind of every op that the backend knows.
   void list_ops(const std::function<void(std::string_view, std::string_view)>& visit);
 

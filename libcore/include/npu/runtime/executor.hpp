@@ -177,7 +177,6 @@ class Executor {
   bool shares_events(std::int32_t a, std::int32_t b) const;
   bool copies_directly(std::int32_t from, std::int32_t to) const;
   bool has_several_partitions(std::size_t d) const;
-  bool is_shared(const DeviceProgram& program) const;
   bool submits_all() const;
   std::vector<DeviceMemoryNeed> sum_memory(
       const Target& target, const std::vector<CompiledPartition>& compiled,
@@ -191,7 +190,6 @@ class Executor {
                           const std::vector<CompiledPartition>& compiled);
   void schedule(const std::vector<CompiledPartition>& compiled);
   void add_copy(Step& step, std::size_t from, std::size_t to);
-  bool share_output(std::size_t from, std::size_t to);
   void place_results();
   void start_workers();
   void log_loaded() const;
