@@ -15,6 +15,63 @@ try_silent() {
   echo "exit $?"
 }
 
+# All programs, and those that read the document of a model, from stdin where none is named.
+# shellcheck disable=SC2034 # the cases use them
+programs="npu-tag npu-fuse npu-partition npu-align npu-compile npu-run npu-profile npu-plan"
+# shellcheck disable=SC2034
+graph_programs="npu-tag npu-fuse npu-partition npu-align npu-compile npu-run"
+
+# Calls "FUNCTION PROGRAM" for each program, in a shell of its own and with stderr on stdout, and prints once what several
+# print: below LABEL and their names, with PROGRAM in place of the name.
+#   alike LABEL FUNCTION PROGRAM...
+alike() {
+  alike_label=$1
+  alike_function=$2
+  shift 2
+  mkdir alike
+  for alike_program in "$@"; do
+    ($alike_function "$alike_program") >"alike/$alike_program" 2>&1
+  done
+  (
+    cd alike || exit
+    awk -v label="$alike_label" '
+      {
+        # Not in the names of files.
+        gsub(FILENAME " ", "PROGRAM ")
+        gsub(FILENAME ":", "PROGRAM:")
+        sub(FILENAME "$", "PROGRAM")
+        text[FILENAME] = text[FILENAME] $0 "\n"
+      }
+      END {
+        for (i = 1; i < ARGC; i++) {
+          if (!(text[ARGV[i]] in names)) order[++count] = text[ARGV[i]]
+          names[text[ARGV[i]]] = names[text[ARGV[i]]] " " ARGV[i]
+        }
+        for (i = 1; i <= count; i++) printf "== %s:%s\n%s", label, names[order[i]], order[i]
+      }' "$@"
+  )
+  rm -r alike
+}
+
+# Lets PROGRAM write a document, without its notes, of what document_inputs has put into the scratch folder: of MODEL, or of
+# a model without nodes where the others would load a backend.
+#   document_inputs MODEL; document PROGRAM OPTION...
+document_inputs() {
+  cp "$TESTDATA/gnn/subgraphs.json" "$TESTDATA/gnn/published.json" .
+  npu-tag "$1" >model.json
+  npu-tag "$TESTDATA/models/small/empty.json" >empty.json
+}
+document() {
+  case $1 in
+    npu-compile) set -- "$@" empty.json ;;
+    npu-run) set -- "$@" --random-inputs 0 empty.json ;;
+    npu-profile) set -- "$@" --import published.json ;;
+    npu-plan) set -- "$@" --subgraphs subgraphs.json --profile published.json --no-transfers ;;
+    *) set -- "$@" model.json ;;
+  esac
+  "$@" --quiet
+}
+
 # Runs "TOOL OPTION... FILE" for every FILE, prints each message as "NAME: exit N: message" and
 # complains about output bytes, silence, signals and internal errors.
 #   refuse_all PREFIX FILE... -- COMMAND...   ({} stands for the file, PREFIX is cut from its name)
@@ -40,7 +97,12 @@ refuse_all() {
     done
     $refuse_command >refuse.out 2>refuse.err
     refuse_status=$?
-    sed "s|^$1: $refuse_file|&|; s|^$1: ||; s|^$refuse_file|-|; s|^|$refuse_name: exit $refuse_status: |" refuse.err
+    # By the shell: a process for each file would cost as much as the program.
+    while IFS= read -r refuse_line; do
+      refuse_line=${refuse_line#"$1: "}
+      case $refuse_line in "$refuse_file"*) refuse_line=-${refuse_line#"$refuse_file"} ;; esac
+      printf '%s\n' "$refuse_name: exit $refuse_status: $refuse_line"
+    done <refuse.err
     [ -s refuse.err ] || echo "$refuse_name: exit $refuse_status: NO MESSAGE"
     [ -s refuse.out ] && echo "$refuse_name: WROTE OUTPUT"
     if [ "$refuse_status" -ge 128 ] || [ "$refuse_status" -eq 70 ] || [ "$refuse_status" -eq 99 ]; then

@@ -71,7 +71,7 @@ for part in stdout stderr exit; do
   if ! cmp -s "$expected" "$scratch/$part"; then
     failed=1
     echo "--- $part differs from $golden.$part (- expected, + found) ---"
-    diff -u "$expected" "$scratch/$part" | sed '1,2d' | head -n 200
+    diff -u -F "^== " "$expected" "$scratch/$part" | sed '1,2d' | head -n 200
   fi
 done
 if [ "$failed" -ne 0 ]; then

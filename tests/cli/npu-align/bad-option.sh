@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$CASES/lib.sh"
 model=$TESTDATA/models/small/mlp.json
-try npu-align --no-such-option
-try npu-align -z
-try npu-align one.json two.json
 try npu-align --algorithm fast "$model"
 try npu-align --algorithm
 try npu-align --weight ms "$model"

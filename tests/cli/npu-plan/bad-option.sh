@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$CASES/lib.sh"
 cp "$TESTDATA"/gnn/* .
-try npu-plan --no-such-option
 try npu-plan graph.mtx
 try npu-plan --profile profile.json
 try npu-plan graph.mtx --subgraphs subgraphs.json --profile profile.json

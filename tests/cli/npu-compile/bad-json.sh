@@ -1,3 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-# A syntax error has line and column; nothing is written.
-printf '{"model_name": "m",\n "nodes": [}\n' | npu-compile -o model.npub

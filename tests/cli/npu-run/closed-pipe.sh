@@ -1,9 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-# As for npu-tag: SIGPIPE (128 + 13) by default; exit 0 and silence where it is ignored.
-. "$CASES/lib.sh"
-model=$TESTDATA/models/small/empty.json
-echo "default:"
-into_closed_pipe npu-run "$model" --random-inputs 0
-echo "SIGPIPE ignored:"
-trap '' PIPE
-into_closed_pipe npu-run "$model" --random-inputs 0
