@@ -74,7 +74,7 @@ Rule rule_of(std::string_view op_type) {
   if (!op_type.starts_with("aten.")) return Rule::kNone;
   // Bounds that are tensors broadcast.
   if (op_type.starts_with("aten.clamp") && op_type.ends_with(".Tensor")) return Rule::kNone;
-  const std::string_view name = base_name(op_type);
+  const std::string_view name = functional_name(op_type);
   const auto is_one_of = [&](const auto& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };

@@ -47,7 +47,7 @@ Json fill_number(const BoundNode& node, std::string_view name) {
 
 /// full, zeros, ones, their forms that take shape or dtype from a tensor, and fill.
 void lower_fill(Lowering& lowering, const BoundNode& node) {
-  const std::string_view name = base_name(node.node().op_type);
+  const std::string_view name = functional_name(node.node().op_type);
   const auto self = node.tensor("self");
   const Json number = fill_number(node, name);
   Shape shape;

@@ -326,15 +326,8 @@ Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value
                        alpha);
 }
 
-std::string_view base_name(std::string_view op_type) {
-  op_type.remove_prefix(std::string_view("aten.").size());
-  op_type = op_type.substr(0, op_type.find('.'));
-  if (op_type.ends_with('_')) op_type.remove_suffix(1);
-  return op_type;
-}
-
 std::vector<Eltwise> unary_functions(const Lowering& lowering, const BoundNode& node) {
-  const std::string_view name = base_name(node.node().op_type);
+  const std::string_view name = functional_name(node.node().op_type);
   const auto row = std::find_if(kUnaryRows.begin(), kUnaryRows.end(),
                                 [&](const UnaryRow& candidate) { return candidate.name == name; });
   if (row == kUnaryRows.end()) lowering.refuse("", "the onednn backend does not run this op");
@@ -342,7 +335,7 @@ std::vector<Eltwise> unary_functions(const Lowering& lowering, const BoundNode& 
 }
 
 Eltwise number_function(const Lowering& lowering, const BoundNode& node) {
-  const std::string_view name = base_name(node.node().op_type);
+  const std::string_view name = functional_name(node.node().op_type);
   const float alpha = node.find("alpha") != nullptr ? scalar(lowering, node, "alpha") : 1.0F;
   const auto number = static_cast<float>(node.number("other"));
   if (name == "rsub") return {algorithm::eltwise_linear, -alpha, number};
@@ -361,7 +354,7 @@ Eltwise number_function(const Lowering& lowering, const BoundNode& node) {
 void lower_unary(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "self");
   if (!is_floating_point(lowering.dtype(input))) {
-    const bool is_clamp = base_name(node.node().op_type).starts_with("clamp");
+    const bool is_clamp = functional_name(node.node().op_type).starts_with("clamp");
     return is_clamp ? lower_typed_clamp(lowering, node) : lower_typed_unary(lowering, node);
   }
   lowering.require_float("self", input);
@@ -373,7 +366,7 @@ void lower_unary(Lowering& lowering, const BoundNode& node) {
 
 void lower_binary(Lowering& lowering, const BoundNode& node) {
   if (!has_one_float_dtype(lowering, node)) return lower_typed_binary(lowering, node);
-  const std::string_view name = base_name(node.node().op_type);
+  const std::string_view name = functional_name(node.node().op_type);
   const TensorId self = tensor_argument(lowering, node, "self");
   lowering.require_float("self", self);
   const BinaryOp op = binary_op(name);

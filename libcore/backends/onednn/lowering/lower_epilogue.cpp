@@ -89,7 +89,7 @@ class Reader {
     node_ = id;
     if (is_norm(node) || is_alias(node)) return std::nullopt;
     const BoundNode arguments = bound(graph_, node);
-    const std::string_view name = base_name(node.op_type);
+    const std::string_view name = functional_name(node.op_type);
     if (node.inputs.size() == 2) {
       return add_arithmetic(arguments, name, node.inputs[position == 0 ? 1 : 0]);
     }

@@ -240,7 +240,7 @@ void lower_scatter(Lowering& lowering, const BoundNode& node) {
   const MixedOperand values = mixed_argument(lowering, node, has_number ? "value" : "src");
   IndexCall call =
       along_dimension(lowering, node, self, has_number ? shape : shape_of(lowering, values));
-  call.copy.accumulates = base_name(node.node().op_type) == "scatter_add";
+  call.copy.accumulates = functional_name(node.node().op_type) == "scatter_add";
   if (!has_number && shape_of(lowering, values) != shape) {
     lowering.refuse("src", "a shape that is not that of 'index' is not supported");
   }

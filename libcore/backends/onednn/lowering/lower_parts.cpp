@@ -257,7 +257,7 @@ void lower_copy(Lowering& lowering, const BoundNode& node) {
 /// Pixels to channels and back, and channels among groups: a permutation between two reshapes.
 void lower_shuffle(Lowering& lowering, const BoundNode& node) {
   const TensorId self = first_operand(lowering);
-  const std::string_view name = base_name(node.node().op_type);
+  const std::string_view name = functional_name(node.node().op_type);
   const Shape& shape = lowering.shape(self);
   const std::size_t rank = shape.size();
   if (rank < 3) lowering.invalid("a tensor of rank 3 or more is needed");
@@ -325,7 +325,7 @@ void lower_triangle(Lowering& lowering, const BoundNode& node) {
   call.columns = shape.back();
   call.planes = element_count(shape) / (call.rows * call.columns);
   call.diagonal = std::clamp(node.integer("diagonal"), -call.rows, call.columns);
-  call.upper = base_name(node.node().op_type) == "triu";
+  call.upper = functional_name(node.node().op_type) == "triu";
   const Value target = lowering.temporary(source.type, plain_layout(shape, source.type));
   lowering.add_kernel({source}, target, call, KernelKind::kMove);
   lowering.define_moved(lowering.result(), shape, lowering.dtype(self), target);

@@ -369,7 +369,7 @@ Lowered<Done> lower_quantized_group(Lowering& lowering, const FusionGroup& group
     if (is_padding(op->node->op_type)) return add_quantized_pad(lowering, *op);
     if (op->node->inputs.size() == 2) return add_arithmetic(lowering, *op);
     if (role == FusionRole::kMean || role == FusionRole::kGlobalPool ||
-        base_name(op->node->op_type).starts_with("avg_pool")) {
+        functional_name(op->node->op_type).starts_with("avg_pool")) {
       return add_average(lowering, *op);
     }
     if (role == FusionRole::kWindow || role == FusionRole::kSameOrder ||

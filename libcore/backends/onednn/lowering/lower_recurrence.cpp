@@ -18,7 +18,7 @@ struct RecurrentNode {
 };
 
 Recurrence::Cell cell_of(const Lowering& lowering) {
-  const std::string_view name = base_name(lowering.node().op_type);
+  const std::string_view name = functional_name(lowering.node().op_type);
   if (name == "lstm") return Recurrence::Cell::kLstm;
   if (name == "gru") return Recurrence::Cell::kGru;
   return name == "rnn_relu" ? Recurrence::Cell::kRelu : Recurrence::Cell::kTanh;

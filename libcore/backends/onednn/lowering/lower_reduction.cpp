@@ -75,7 +75,7 @@ void lower_reduction(Lowering& lowering, const BoundNode& node) {
       *node.dtype("dtype") != lowering.dtype(input)) {
     lowering.refuse("dtype", "a dtype other than the operand's is not supported");
   }
-  const ReductionOp op = reduction_op(base_name(node.node().op_type));
+  const ReductionOp op = reduction_op(functional_name(node.node().op_type));
   const ReducedSpace space = reduced_space(lowering, node, input);
   const Shape& output = space.result;
   lowering.check_result(lowering.result(), output, lowering.dtype(input));

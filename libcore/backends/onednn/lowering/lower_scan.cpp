@@ -47,7 +47,7 @@ MiddleDimension middle_of(Lowering& lowering, const Value& value, const Shape& s
 /// Sums, products and extrema of integers and truth, and tests of anything for truth.
 void lower_integer_reduction(Lowering& lowering, const BoundNode& node) {
   const TensorId self = tensor_argument(lowering, node, "self");
-  const auto op = integer_op(lowering, base_name(node.node().op_type));
+  const auto op = integer_op(lowering, functional_name(node.node().op_type));
   const bool tests = op == IntegerReduction::Op::kAny || op == IntegerReduction::Op::kAll;
   const DType dtype = lowering.dtype(self);
   const DType type =
@@ -73,7 +73,7 @@ void lower_integer_reduction(Lowering& lowering, const BoundNode& node) {
 /// argmax and argmin, and max and min along a dimension, which give both.
 void lower_arg_reduction(Lowering& lowering, const BoundNode& node) {
   const TensorId self = tensor_argument(lowering, node, "self");
-  const std::string_view name = base_name(node.node().op_type);
+  const std::string_view name = functional_name(node.node().op_type);
   const DType dtype = lowering.dtype(self);
   const bool is_flat = node.is_none("dim");
   Shape shape = lowering.shape(self);

@@ -85,7 +85,7 @@ Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& 
   kernel.spatial = space->spatial;
   kernel.hidden = hidden_shape[0];
   kernel.activation = activation_of(find_op(graph.node(group.nodes[2]).op_type)->role);
-  kernel.hard_gate = base_name(graph.node(group.nodes[4]).op_type) == "hardsigmoid";
+  kernel.hard_gate = functional_name(graph.node(group.nodes[4]).op_type) == "hardsigmoid";
   kernel.has_hidden_bias = hidden.bias.has_value();
   kernel.has_gate_bias = gate.bias.has_value();
   kernel.threads = lowering.machine().threads;

@@ -54,7 +54,7 @@ Value widened_kernel(Lowering& lowering, const Value& kernel, const std::vector<
 }  // namespace
 
 bool is_transposed_convolution(const BoundNode& node) {
-  if (base_name(node.node().op_type).starts_with("conv_transpose")) return true;
+  if (functional_name(node.node().op_type).starts_with("conv_transpose")) return true;
   return node.find("transposed") != nullptr && node.boolean("transposed");
 }
 

@@ -69,9 +69,9 @@ struct TypedRow {
   Op op;
 };
 constexpr auto kTypedRows = std::to_array<TypedRow>({
-    {"__and_", Op::kBitAnd},  // without the underscore that marks what is in place
-    {"__or_", Op::kBitOr},
-    {"__xor_", Op::kBitXor},
+    {"__and__", Op::kBitAnd},
+    {"__or__", Op::kBitOr},
+    {"__xor__", Op::kBitXor},
     {"add", Op::kAdd},
     {"bitwise_and", Op::kBitAnd},
     {"bitwise_or", Op::kBitOr},
@@ -96,7 +96,7 @@ constexpr auto kTypedRows = std::to_array<TypedRow>({
 });
 
 Op typed_op(const Lowering& lowering, const BoundNode& node) {
-  const std::string_view name = base_name(node.node().op_type);
+  const std::string_view name = functional_name(node.node().op_type);
   if (name == "div") {
     const std::string mode = node.string("rounding_mode");
     if (mode == "floor") return Op::kFloorDivide;
@@ -152,7 +152,7 @@ bool has_one_float_dtype(const Lowering& lowering, const BoundNode& node) {
 void lower_typed_binary(Lowering& lowering, const BoundNode& node) {
   std::vector<MixedOperand> operands{mixed_argument(lowering, node, "self"),
                                      mixed_argument(lowering, node, "other")};
-  const std::string_view name = base_name(node.node().op_type);
+  const std::string_view name = functional_name(node.node().op_type);
   const Shape shape = broadcast_of(lowering, operands);
   DType dtype = promoted_dtype(lowering, operands);
   if (name == "div" && !rounds_division(node) && !is_floating_point(dtype)) dtype = DType::kFloat32;
@@ -183,7 +183,7 @@ void lower_typed_binary(Lowering& lowering, const BoundNode& node) {
 /// Of integers or truth, and tests of floats: arithmetic with a number.
 void lower_typed_unary(Lowering& lowering, const BoundNode& node) {
   const TensorId self = tensor_argument(lowering, node, "self");
-  const std::string_view name = base_name(node.node().op_type);
+  const std::string_view name = functional_name(node.node().op_type);
   const Shape& shape = lowering.shape(self);
   const DType dtype = lowering.dtype(self);
   const DType type = arithmetic_type(lowering, dtype);

@@ -461,7 +461,7 @@ std::vector<std::int64_t> part_sizes(Lowering& lowering, const BoundNode& node,
     if (size < 1)
       lowering.invalid("argument 'split_size': " + number_text(size) + " is not positive");
     fill(std::min(size, extent));
-  } else if (base_name(node.node().op_type) == "tensor_split") {
+  } else if (functional_name(node.node().op_type) == "tensor_split") {
     sizes = cut_sizes(lowering, node, extent);
   } else {
     sizes = node.integers(node.find("split_sizes") != nullptr ? "split_sizes" : "split_size");

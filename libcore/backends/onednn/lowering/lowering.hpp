@@ -20,6 +20,7 @@
 #include "lowering/machine.hpp"
 #include "lowering/quantized.hpp"
 #include "npu/ir/graph.hpp"
+#include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
 #include "program/implementations.hpp"
 #include "program/plan.hpp"
@@ -297,8 +298,6 @@ inline dnnl::memory::dims dims(const std::vector<std::int64_t>& values) {
 std::vector<Eltwise> unary_functions(const Lowering& lowering, const BoundNode& node);
 /// The linear function that a node of arithmetic with a number stands for.
 Eltwise number_function(const Lowering& lowering, const BoundNode& node);
-/// "relu" of "aten.relu_.default".
-std::string_view base_name(std::string_view op_type);
 
 /// Lowers one node of one op type.
 using LowerFunction = void (*)(Lowering& lowering, const BoundNode& node);
