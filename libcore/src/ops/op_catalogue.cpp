@@ -3,15 +3,15 @@
 // signature as ATen's native_functions.yaml has it, its class among an accelerator's kernels, how
 // its arithmetic is counted where its kind does not say, and what it is to the patterns of fusion.
 //
-// Long because it is a table: one row per overload, written by hand. Ops that are missing here
-// still run (the aten backend asks libtorch for the schema); they are opaque to fusion and cost
-// models. A schema is parsed when its op is first looked up, so that a tool starts without parsing
-// any.
+// Long because it is a table: one row per overload, written by hand, for it and its in-place form.
+// Ops that are missing here still run (the aten backend asks libtorch for the schema); they are
+// opaque to fusion and cost models. A schema is parsed when its op is first looked up, so that a
+// tool starts without parsing any.
 #include "npu/ops/op_catalogue.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -38,7 +38,7 @@ struct OpRow {
   std::string_view op_type;
   OpKind kind;
   Movement movement;
-  std::string_view schema;  ///< "(a!)" only marks a first operand that PyTorch overwrites
+  std::string_view schema;  ///< "(a!)" marks what the op's in-place form overwrites
   AlignClass align_class = AlignClass::kNone;
   FlopRule flops = {};
   Role role = Role::kOther;
@@ -172,64 +172,35 @@ constexpr OpRow kOpRows[] = {
      "mask=None, int? mask_type=None) -> Tensor"},
 
     // Activations.
-    {"aten.relu.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
+    {"aten.relu.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kRelu},
-    {"aten.relu_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
-     Role::kRelu},
-    {"aten.relu6.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
-     Role::kClip},
-    {"aten.relu6_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
+    {"aten.relu6.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kClip},
     {"aten.hardtanh.default", kElementwise, kMoves,
-     "(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", kNone, kByKind, Role::kClip},
-    {"aten.hardtanh_.default", kElementwise, kMoves,
      "(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", kNone, kByKind,
      Role::kClip},
     {"aten.leaky_relu.default", kElementwise, kMoves,
-     "(Tensor self, Scalar negative_slope=0.01) -> Tensor", kNone, kByKind, Role::kLeakyRelu},
-    {"aten.leaky_relu_.default", kElementwise, kMoves,
      "(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor", kNone, kByKind, Role::kLeakyRelu},
     {"aten.elu.default", kElementwise, kMoves,
-     "(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", kNone,
-     kByKind, Role::kActivation},
-    {"aten.elu_.default", kElementwise, kMoves,
      "(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", kNone,
      kByKind, Role::kActivation},
-    {"aten.selu.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
+    {"aten.selu.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kRareActivation},
-    {"aten.selu_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
-     Role::kRareActivation},
-    {"aten.celu.default", kElementwise, kMoves, "(Tensor self, Scalar alpha=1.) -> Tensor", kNone,
-     kByKind, Role::kRareActivation},
-    {"aten.celu_.default", kElementwise, kMoves, "(Tensor(a!) self, Scalar alpha=1.) -> Tensor",
+    {"aten.celu.default", kElementwise, kMoves, "(Tensor(a!) self, Scalar alpha=1.) -> Tensor",
      kNone, kByKind, Role::kRareActivation},
     {"aten.gelu.default", kElementwise, kMoves,
-     "(Tensor self, *, str approximate='none') -> Tensor", kNone, kByKind, Role::kGelu},
-    {"aten.gelu_.default", kElementwise, kMoves,
      "(Tensor(a!) self, *, str approximate='none') -> Tensor", kNone, kByKind, Role::kGelu},
-    {"aten.silu.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
+    {"aten.silu.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kSilu},
-    {"aten.silu_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
-     Role::kSilu},
-    {"aten.mish.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
+    {"aten.mish.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kActivation},
-    {"aten.mish_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
-     Role::kActivation},
-    {"aten.sigmoid.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
+    {"aten.sigmoid.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kSigmoid},
-    {"aten.sigmoid_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
-     Role::kSigmoid},
-    {"aten.tanh.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
+    {"aten.tanh.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kActivation},
-    {"aten.tanh_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
-     Role::kActivation},
-    {"aten.hardsigmoid.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
-     Role::kHardSigmoid},
-    {"aten.hardsigmoid_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone,
+    {"aten.hardsigmoid.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone,
      kByKind, Role::kHardSigmoid},
-    {"aten.hardswish.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
-     Role::kHardSwish},
-    {"aten.hardswish_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
+    {"aten.hardswish.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kHardSwish},
     {"aten.softplus.default", kElementwise, kMoves,
      "(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", kNone, kByKind,
@@ -237,9 +208,6 @@ constexpr OpRow kOpRows[] = {
     {"aten.log_sigmoid.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
      Role::kRareActivation},
     {"aten.threshold.default", kElementwise, kMoves,
-     "(Tensor self, Scalar threshold, Scalar value) -> Tensor", kNone, kByKind,
-     Role::kRareActivation},
-    {"aten.threshold_.default", kElementwise, kMoves,
      "(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor", kNone, kByKind,
      Role::kRareActivation},
     {"aten.softshrink.default", kElementwise, kMoves, "(Tensor self, Scalar lambd=0.5) -> Tensor"},
@@ -363,20 +331,12 @@ constexpr OpRow kOpRows[] = {
 
     // Arithmetic on two operands.
     {"aten.add.Tensor", kBroadcast, kMoves,
-     "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kNone, kByKind, Role::kAdd},
-    {"aten.add_.Tensor", kBroadcast, kMoves,
      "(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor", kNone, kByKind, Role::kAdd},
     {"aten.sub.Tensor", kBroadcast, kMoves,
-     "(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", kNone, kByKind, Role::kSub},
-    {"aten.sub_.Tensor", kBroadcast, kMoves,
      "(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor", kNone, kByKind, Role::kSub},
-    {"aten.mul.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor", kNone, kByKind,
-     Role::kMul},
-    {"aten.mul_.Tensor", kBroadcast, kMoves, "(Tensor(a!) self, Tensor other) -> Tensor", kNone,
+    {"aten.mul.Tensor", kBroadcast, kMoves, "(Tensor(a!) self, Tensor other) -> Tensor", kNone,
      kByKind, Role::kMul},
-    {"aten.div.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor", kNone, kByKind,
-     Role::kDiv},
-    {"aten.div_.Tensor", kBroadcast, kMoves, "(Tensor(a!) self, Tensor other) -> Tensor", kNone,
+    {"aten.div.Tensor", kBroadcast, kMoves, "(Tensor(a!) self, Tensor other) -> Tensor", kNone,
      kByKind, Role::kDiv},
     {"aten.div.Tensor_mode", kBroadcast, kMoves,
      "(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"},
@@ -402,20 +362,12 @@ constexpr OpRow kOpRows[] = {
 
     // Arithmetic with a scalar.
     {"aten.add.Scalar", kElementwise, kMoves,
-     "(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", kNone, kByKind, Role::kAdd},
-    {"aten.add_.Scalar", kElementwise, kMoves,
      "(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor", kNone, kByKind, Role::kAdd},
     {"aten.sub.Scalar", kElementwise, kMoves,
-     "(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", kNone, kByKind, Role::kSub},
-    {"aten.sub_.Scalar", kElementwise, kMoves,
      "(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor", kNone, kByKind, Role::kSub},
-    {"aten.mul.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor", kNone,
+    {"aten.mul.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar other) -> Tensor", kNone,
      kByKind, Role::kMul},
-    {"aten.mul_.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar other) -> Tensor", kNone,
-     kByKind, Role::kMul},
-    {"aten.div.Scalar", kElementwise, kMoves, "(Tensor self, Scalar other) -> Tensor", kNone,
-     kByKind, Role::kDiv},
-    {"aten.div_.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar other) -> Tensor", kNone,
+    {"aten.div.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar other) -> Tensor", kNone,
      kByKind, Role::kDiv},
     {"aten.div.Scalar_mode", kElementwise, kMoves,
      "(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"},
@@ -429,24 +381,19 @@ constexpr OpRow kOpRows[] = {
     {"aten.pow.Scalar", kElementwise, kMoves, "(Scalar self, Tensor exponent) -> Tensor"},
 
     // Functions of one operand.
-    {"aten.neg.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
-     Role::kUnary},
-    {"aten.neg_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
+    {"aten.neg.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kUnary},
     {"aten.abs.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
      Role::kUnary},
     {"aten.sign.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
-    {"aten.sqrt.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
-     Role::kSqrt},
-    {"aten.sqrt_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
+    {"aten.sqrt.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kSqrt},
     {"aten.rsqrt.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
      Role::kRsqrt},
     {"aten.reciprocal.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
     {"aten.square.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
      Role::kSquare},
-    {"aten.exp.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
-    {"aten.exp_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
+    {"aten.exp.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor"},
     {"aten.exp2.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
     {"aten.expm1.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
     {"aten.log.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone, kByKind,
@@ -470,8 +417,6 @@ constexpr OpRow kOpRows[] = {
     {"aten.trunc.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
     {"aten.frac.default", kElementwise, kMoves, "(Tensor self) -> Tensor"},
     {"aten.clamp.default", kElementwise, kMoves,
-     "(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", kNone, kByKind, Role::kClip},
-    {"aten.clamp_.default", kElementwise, kMoves,
      "(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor", kNone, kByKind,
      Role::kClip},
     {"aten.clamp_min.default", kElementwise, kMoves, "(Tensor self, Scalar min) -> Tensor", kNone,
@@ -512,12 +457,8 @@ constexpr OpRow kOpRows[] = {
     {"aten.where.ScalarSelf", kBroadcast, kMoves,
      "(Tensor condition, Scalar self, Tensor other) -> Tensor", kNone, kNoFlops},
     {"aten.masked_fill.Tensor", kBroadcast, kMoves,
-     "(Tensor self, Tensor mask, Tensor value) -> Tensor", kNone, kNoFlops},
-    {"aten.masked_fill.Scalar", kBroadcast, kMoves,
-     "(Tensor self, Tensor mask, Scalar value) -> Tensor", kNone, kNoFlops},
-    {"aten.masked_fill_.Tensor", kBroadcast, kMoves,
      "(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor", kNone, kNoFlops},
-    {"aten.masked_fill_.Scalar", kBroadcast, kMoves,
+    {"aten.masked_fill.Scalar", kBroadcast, kMoves,
      "(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor", kNone, kNoFlops},
     {"aten.__and__.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.__or__.Tensor", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
@@ -561,19 +502,13 @@ constexpr OpRow kOpRows[] = {
      "(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", kNone, kNoFlops,
      Role::kSameOrder},
     {"aten.copy.default", kElementwise, kMoves,
-     "(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", kNone, kNoFlops, Role::kFill},
-    {"aten.copy_.default", kElementwise, kMoves,
      "(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor", kNone, kNoFlops,
      Role::kFill},
     {"aten.lift_fresh_copy.default", kElementwise, kMoves, "(Tensor self) -> Tensor", kNone,
      kNoFlops},
-    {"aten.fill.Scalar", kElementwise, kMoves, "(Tensor self, Scalar value) -> Tensor", kNone,
+    {"aten.fill.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar value) -> Tensor", kNone,
      kNoFlops, Role::kFill},
-    {"aten.fill_.Scalar", kElementwise, kMoves, "(Tensor(a!) self, Scalar value) -> Tensor", kNone,
-     kNoFlops, Role::kFill},
-    {"aten.fill.Tensor", kElementwise, kMoves, "(Tensor self, Tensor value) -> Tensor", kNone,
-     kNoFlops, Role::kFill},
-    {"aten.fill_.Tensor", kElementwise, kMoves, "(Tensor(a!) self, Tensor value) -> Tensor", kNone,
+    {"aten.fill.Tensor", kElementwise, kMoves, "(Tensor(a!) self, Tensor value) -> Tensor", kNone,
      kNoFlops, Role::kFill},
     {"aten.zero_.default", kElementwise, kMoves, "(Tensor(a!) self) -> Tensor", kNone, kNoFlops,
      Role::kFill},
@@ -605,9 +540,7 @@ constexpr OpRow kOpRows[] = {
      Role::kSameOrder},
     {"aten.alias.default", kInjective, kAlias, "(Tensor self) -> Tensor", kNone, kByKind,
      Role::kSameOrder},
-    {"aten.detach.default", kInjective, kAlias, "(Tensor self) -> Tensor", kNone, kByKind,
-     Role::kSameOrder},
-    {"aten.detach_.default", kInjective, kAlias, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
+    {"aten.detach.default", kInjective, kAlias, "(Tensor(a!) self) -> Tensor", kNone, kByKind,
      Role::kSameOrder},
     {"aten.lift_fresh.default", kInjective, kAlias, "(Tensor self) -> Tensor"},
     {"aten.t.default", kInjective, kAlias, "(Tensor self) -> Tensor", kTranspose, kByKind,
@@ -658,10 +591,8 @@ constexpr OpRow kOpRows[] = {
     {"<built-in function getitem>", kInjective, kAlias, "(Tensor[] self, int index) -> Tensor"},
 
     // The identity at inference.
-    {"aten.dropout.default", kElementwise, kAlias, "(Tensor input, float p, bool train) -> Tensor",
-     kNone, kByKind, Role::kSameOrder},
-    {"aten.dropout_.default", kElementwise, kAlias,
-     "(Tensor(a!) self, float p, bool train) -> Tensor", kNone, kByKind, Role::kSameOrder},
+    {"aten.dropout.default", kElementwise, kAlias,
+     "(Tensor(a!) input, float p, bool train) -> Tensor", kNone, kByKind, Role::kSameOrder},
     {"aten.feature_dropout.default", kElementwise, kAlias,
      "(Tensor input, float p, bool train) -> Tensor", kNone, kByKind, Role::kSameOrder},
     {"aten.alpha_dropout.default", kElementwise, kAlias,
@@ -728,9 +659,6 @@ constexpr OpRow kOpRows[] = {
     {"aten.take_along_dim.default", kInjective, kMoves,
      "(Tensor self, Tensor indices, int? dim=None) -> Tensor"},
     {"aten.index_put.default", kOpaque, kMoves,
-     "(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", kScatter,
-     kNoFlops},
-    {"aten.index_put_.default", kOpaque, kMoves,
      "(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      kScatter, kNoFlops},
     {"aten.index_copy.default", kOpaque, kMoves,
@@ -1112,36 +1040,48 @@ struct Entry {
   FlopRule flops;
 };
 
+/// An op, in place or not, and its entry once it was looked up.
+struct Slot {
+  const OpRow* row = nullptr;
+  std::atomic<const Entry*> parsed = nullptr;
+  std::unique_ptr<const Entry> owned;
+};
+
 class Catalogue {
  public:
   Catalogue() {
-    row_by_type_.reserve(kOpRowCount);
-    for (std::size_t i = 0; i < kOpRowCount; ++i) row_by_type_.emplace(kOpRows[i].op_type, i);
+    slots_.reserve(kOpRowCount * 5 / 4);
+    for (const OpRow& row : kOpRows) {
+      slots_[row.op_type].row = &row;
+      if (!row.schema.starts_with("(Tensor(a!)") || is_in_place(row.op_type)) continue;
+      std::string& op_type = in_place_types_.emplace_back(row.op_type);
+      op_type.insert(op_type.rfind('.'), "_");
+      slots_[op_type].row = &row;
+    }
   }
 
-  bool contains(std::string_view op_type) const { return row_by_type_.contains(op_type); }
+  const std::unordered_map<std::string_view, Slot>& slots() const { return slots_; }
 
   const Entry* find(std::string_view op_type) {
-    const auto found = row_by_type_.find(op_type);
-    if (found == row_by_type_.end()) return nullptr;
-    const std::size_t i = found->second;
-    if (const Entry* entry = parsed_[i].load(std::memory_order_acquire)) return entry;
+    const auto found = slots_.find(op_type);
+    if (found == slots_.end()) return nullptr;
+    auto& [name, slot] = *found;
+    if (const Entry* entry = slot.parsed.load(std::memory_order_acquire)) return entry;
     const std::lock_guard lock(mutex_);
-    if (owned_[i] == nullptr) {
-      const OpRow& row = kOpRows[i];
-      owned_[i] = std::make_unique<const Entry>(
-          Entry{{row.op_type, row.kind, row.role, row.movement == kAlias,
-                 row.schema.starts_with("(Tensor(a!)"), parse_schema(row.op_type, row.schema)},
-                rule_of(row)});
-      parsed_[i].store(owned_[i].get(), std::memory_order_release);
+    if (slot.owned == nullptr) {
+      const OpRow& row = *slot.row;
+      slot.owned =
+          std::make_unique<const Entry>(Entry{{name, row.kind, row.role, row.movement == kAlias,
+                                               is_in_place(name), parse_schema(name, row.schema)},
+                                              rule_of(row)});
+      slot.parsed.store(slot.owned.get(), std::memory_order_release);
     }
-    return owned_[i].get();
+    return slot.owned.get();
   }
 
  private:
-  std::unordered_map<std::string_view, std::size_t> row_by_type_;
-  std::array<std::atomic<const Entry*>, kOpRowCount> parsed_{};
-  std::array<std::unique_ptr<const Entry>, kOpRowCount> owned_{};
+  std::deque<std::string> in_place_types_;  // a deque, since slots_ refers to their characters
+  std::unordered_map<std::string_view, Slot> slots_;
   std::mutex mutex_;
 };
 
@@ -1152,7 +1092,7 @@ Catalogue& catalogue() {
 
 }  // namespace
 
-bool is_catalogued(std::string_view op_type) { return catalogue().contains(op_type); }
+bool is_catalogued(std::string_view op_type) { return catalogue().slots().contains(op_type); }
 
 const OpInfo* find_op(std::string_view op_type) {
   const Entry* entry = catalogue().find(op_type);
@@ -1184,10 +1124,23 @@ std::optional<AlignClass> catalogued_align_class(std::string_view name) {
 
 std::vector<std::string_view> catalogued_ops() {
   std::vector<std::string_view> ops;
-  ops.reserve(kOpRowCount);
-  for (const OpRow& row : kOpRows) ops.push_back(row.op_type);
+  ops.reserve(catalogue().slots().size());
+  for (const auto& [op_type, slot] : catalogue().slots()) ops.push_back(op_type);
   std::sort(ops.begin(), ops.end());
   return ops;
+}
+
+std::span<const std::string_view> op_forms(std::string_view family) {
+  static const auto kFormsByFamily = [] {
+    std::unordered_map<std::string_view, std::vector<std::string_view>> forms;
+    for (const std::string_view op_type : catalogued_ops()) {
+      forms[family_name(op_type)].push_back(op_type);
+    }
+    return forms;
+  }();
+  const auto found = kFormsByFamily.find(family);
+  if (found == kFormsByFamily.end()) return {};
+  return found->second;
 }
 
 }  // namespace npu

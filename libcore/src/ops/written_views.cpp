@@ -27,10 +27,6 @@ namespace {
 constexpr std::size_t kMostViews = 4096;    // of a tensor, that one write looks at
 constexpr std::size_t kMostWarnings = 100;  // as many say what the others would
 
-bool has_in_place_name(std::string_view op_type) {
-  return op_type.starts_with(kAtenPrefix) && functional_name(op_type) != base_name(op_type);
-}
-
 template <std::size_t kCount>
 bool is_one_of(std::string_view name, const std::array<std::string_view, kCount>& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -38,7 +34,7 @@ bool is_one_of(std::string_view name, const std::array<std::string_view, kCount>
 
 /// Whether the node writes elements, not only sizes or strides.
 bool writes(const Graph& graph, const Node& node) {
-  if (!has_in_place_name(node.op_type) || node.inputs.empty()) return false;
+  if (!is_in_place(node.op_type) || node.inputs.empty()) return false;
   constexpr std::array<std::string_view, 12> kChangeNoElements{
       "as_strided", "detach", "rename",   "requires_grad", "resize",    "squeeze",
       "swapaxes",   "t",      "swapdims", "transpose",     "unsqueeze", "set"};
@@ -104,7 +100,7 @@ class ViewTrees {
   bool is_view(const Node& node) const {
     const std::string_view name = functional_name(node.op_type);
     // Of those in place only what changes no elements comes here.
-    if (has_in_place_name(node.op_type)) return name != "resize" && name != "set";
+    if (is_in_place(node.op_type)) return name != "resize" && name != "set";
     if (name == "cat" || name == "concat" || name.ends_with("pad") || name.ends_with("pad_nd")) {
       return false;  // which move data in PyTorch, even where they need not
     }
@@ -216,8 +212,8 @@ class Finder {
 
 void warn_of_written_views(const Graph& graph, Diagnostics& diagnostics) {
   const auto& nodes = graph.nodes();
-  const bool has_any = std::any_of(
-      nodes.begin(), nodes.end(), [](const Node& node) { return has_in_place_name(node.op_type); });
+  const bool has_any = std::any_of(nodes.begin(), nodes.end(),
+                                   [](const Node& node) { return is_in_place(node.op_type); });
   if (has_any) Finder(graph, diagnostics).run();
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "catch.hpp"
+#include "npu/ops/op_name.hpp"
 
 namespace npu {
 namespace {
@@ -24,16 +25,28 @@ TEST_CASE("every row of the catalogue parses and names its op") {
       CHECK((op_type.starts_with("aten.") || op_type.starts_with("quantized_decomposed.")));
       CHECK(std::count(op_type.begin(), op_type.end(), '.') == 2);
     }
-    // PyTorch's naming rule, but for sort and a few that only look like it.
-    const std::string_view name = op_type.substr(0, op_type.rfind('.'));
-    if (op->is_in_place && op_type != "aten._native_batch_norm_legit.default") {
-      CHECK(name.ends_with('_'));
-    }
-    if (name.ends_with('_') && !name.ends_with("__")) CHECK(op->is_in_place);
+    CHECK(op->is_in_place == is_in_place(op_type));
+    const auto forms = op_forms(family_name(op_type));
+    CHECK(std::find(forms.begin(), forms.end(), op_type) != forms.end());
     for (std::size_t i = 0; i < op->schema.arguments.size(); ++i) {
       CHECK(op->schema.arguments[i].type != ArgumentType::kOther);
     }
   }
+}
+
+TEST_CASE("an op and its in-place form are of one family and have one row") {
+  const auto forms = op_forms("aten.mul");
+  CHECK(std::vector<std::string_view>(forms.begin(), forms.end()) ==
+        std::vector<std::string_view>{"aten.mul.Scalar", "aten.mul.Tensor", "aten.mul_.Scalar",
+                                      "aten.mul_.Tensor"});
+  CHECK(op_forms("aten.zero").size() == 1);  // zero_ alone
+  CHECK(op_forms("aten.mul.Tensor").empty());
+  CHECK(op_forms("").empty());
+  const OpInfo* in_place = find_op("aten.mul_.Tensor");
+  const OpInfo* other = find_op("aten.mul.Tensor");
+  CHECK(in_place->role == other->role);
+  CHECK(in_place->schema.arguments.size() == other->schema.arguments.size());
+  CHECK(in_place != other);
 }
 
 TEST_CASE("an unknown op is not found") {

@@ -14,6 +14,17 @@ TEST_CASE("A base name has neither library nor overload") {
 }
 
 TEST_CASE("An op and its in-place form share a functional name") {
+  CHECK(family_name("aten.relu_.default") == "aten.relu");
+  CHECK(family_name("aten.__and__.Tensor") == "aten.__and__");
+  CHECK(family_name("aten.relu") == "aten.relu");
+  CHECK(family_name("custom.relu_.default") == "custom.relu_");
+  CHECK(family_name("npu.channel_norm") == "npu.channel_norm");
+  CHECK(family_name(kGetitem) == kGetitem);
+  CHECK(family_name("") == "");
+  CHECK(is_in_place("aten.relu_.default"));
+  CHECK_FALSE(is_in_place("aten.relu.default"));
+  CHECK_FALSE(is_in_place("aten.__and__.Tensor"));
+  CHECK_FALSE(is_in_place("custom.relu_.default"));
   CHECK(functional_name("aten.relu_.default") == "relu");
   CHECK(functional_name("aten.relu.default") == "relu");
   CHECK(functional_name("aten.__and__.Tensor") == "__and__");

@@ -95,6 +95,9 @@ FusionRole fusion_role(std::string_view op_type);
 /// Every op that the catalogue knows, by name.
 std::vector<std::string_view> catalogued_ops();
 
+/// Those of one family (npu/ops/op_name.hpp), by name: overloads and their in-place forms.
+std::span<const std::string_view> op_forms(std::string_view family);
+
 /// True if a node need not move data: its op is an alias (a dropout only if it is not training or
 /// drops nothing), a cast whose result has its operand's dtype, a concatenation of one tensor or a
 /// pad of no elements.

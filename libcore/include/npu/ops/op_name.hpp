@@ -28,13 +28,24 @@ constexpr std::string_view base_name(std::string_view op_type) noexcept {
   return op_type.substr(begin + 1, op_type.find('.', begin + 1) - begin - 1);
 }
 
-/// "relu" for "aten.relu_.default": the name that an op shares with its in-place form. Empty for an
-/// op that is not PyTorch's.
+/// True for "aten.relu_.default", which writes into its first operand in PyTorch.
+constexpr bool is_in_place(std::string_view op_type) noexcept {
+  const std::string_view name = base_name(op_type);
+  return op_type.starts_with(kAtenPrefix) && name.ends_with('_') && !name.ends_with("__");
+}
+
+/// "aten.relu" for "aten.relu_.default": the name that an op's overloads share, in place or not.
+constexpr std::string_view family_name(std::string_view op_type) noexcept {
+  std::string_view name = op_type.substr(0, op_type.find('.', op_type.find('.') + 1));
+  if (is_in_place(op_type)) name.remove_suffix(1);
+  return name;
+}
+
+/// "relu" for "aten.relu_.default": the family's name without library. Empty for an op that is not
+/// PyTorch's.
 constexpr std::string_view functional_name(std::string_view op_type) noexcept {
   if (!op_type.starts_with(kAtenPrefix)) return {};
-  std::string_view name = base_name(op_type);
-  if (name.ends_with('_') && !name.ends_with("__")) name.remove_suffix(1);
-  return name;
+  return family_name(op_type).substr(kAtenPrefix.size());
 }
 
 /// "conv2d" for "aten.conv2d.default", "max.dim" for "aten.max.dim": for drawings and reports.
