@@ -252,7 +252,7 @@ check_versions() {
   same_version bundle 'kBundleVersion = ' libcore/include/npu/compile/bundle.hpp
   same_version 'cache entry' 'kEntryMagic = "npucach' libcore/src/compile/cache.cpp
   same_version 'onednn plan' 'kPlanFormat = ' libcore/backends/onednn/program/plan_format.hpp
-  same_version 'backend ABI' 'NPU4_ABI_VERSION ' libcore/include/npu/backend.h
+  same_version 'backend ABI' 'NPU_ABI_VERSION ' libcore/include/npu/backend.h
   same_version 'custom operators' 'NPU_CUSTOM_OP_ABI_VERSION ' libcore/include/npu/custom_op.hpp
   oldest=$(grep -o 'kOldestAbiVersion = [0-9]*' "$source/libcore/src/device/backend_table.cpp" | grep -o '[0-9]*$')
   grep -q "^\.It backend ABI Ta .* Ta $oldest is served" "$source/man/npu.7" ||

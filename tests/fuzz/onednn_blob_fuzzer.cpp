@@ -35,11 +35,11 @@ const npu::test::BackendCalls& api() {
   return loaded;
 }
 
-npu4_device* device() {
-  static npu4_device* const opened = [] {
-    npu4_device* made = nullptr;
+npu_device* device() {
+  static npu_device* const opened = [] {
+    npu_device* made = nullptr;
     CallError error;
-    require(api().open_device(1, nullptr, &made, &error) == NPU4_OK, error.text);
+    require(api().open_device(1, nullptr, &made, &error) == NPU_OK, error.text);
     return made;
   }();
   return opened;
@@ -119,11 +119,11 @@ const std::string& model_text() {
 }
 
 /// Its weights, all with the same data, which has to be as long as the longest.
-std::vector<npu4_tensor> weights_of(const npu::Graph& graph, const std::vector<float>& values) {
-  std::vector<npu4_tensor> weights;
+std::vector<npu_tensor> weights_of(const npu::Graph& graph, const std::vector<float>& values) {
+  std::vector<npu_tensor> weights;
   for (const npu::TensorInfo& info : graph.tensors()) {
     if (info.kind != npu::TensorKind::kWeight) continue;
-    weights.push_back(npu::test::tensor_view(info.name.c_str(), static_cast<npu4_dtype>(info.dtype),
+    weights.push_back(npu::test::tensor_view(info.name.c_str(), static_cast<npu_dtype>(info.dtype),
                                              info.shape, values.data(),
                                              static_cast<std::uint64_t>(info.bytes())));
   }
@@ -144,11 +144,11 @@ void compile(const std::string& text) {
     if (info.kind == npu::TensorKind::kWeight && info.bytes() > kMostBytes) return;
   }
   const std::vector<float> values(kMostBytes / sizeof(float), 0.25F);
-  const std::vector<npu4_tensor> weights = weights_of(graph, values);
+  const std::vector<npu_tensor> weights = weights_of(graph, values);
   std::string made;
   CallError error;
-  const npu4_status status = api().compile(device(), text, weights, "{}", &made, &error);
-  require(status == NPU4_OK || error.text[0] != '\0', "errors say what");
+  const npu_status status = api().compile(device(), text, weights, "{}", &made, &error);
+  require(status == NPU_OK || error.text[0] != '\0', "errors say what");
 }
 
 const std::string& compiled() {
@@ -158,7 +158,7 @@ const std::string& compiled() {
     std::string made;
     CallError error;
     require(api().compile(device(), model_text(), weights_of(graph, values), "{}", &made, &error) ==
-                NPU4_OK,
+                NPU_OK,
             error.text);
     return made;
   }();
@@ -216,20 +216,20 @@ std::string edited(const std::uint8_t* data, std::size_t size) {
   return blob;
 }
 
-npu4_buffer* make_buffer(const npu::TensorInfo& info) {
-  npu4_buffer* buffer = nullptr;
+npu_buffer* make_buffer(const npu::TensorInfo& info) {
+  npu_buffer* buffer = nullptr;
   CallError error;
-  require(api().create_buffer(device(), static_cast<npu4_dtype>(info.dtype), info.shape, &buffer,
-                              &error) == NPU4_OK,
+  require(api().create_buffer(device(), static_cast<npu_dtype>(info.dtype), info.shape, &buffer,
+                              &error) == NPU_OK,
           error.text);
   return buffer;
 }
 
 /// Runs a loaded program on zeros of the shapes that the model states.
-void run(npu4_program* program) {
+void run(npu_program* program) {
   static const npu::Graph graph = npu::read_valid_graph(model_text(), "model");
-  std::vector<npu4_buffer*> inputs;
-  std::vector<npu4_buffer*> outputs;
+  std::vector<npu_buffer*> inputs;
+  std::vector<npu_buffer*> outputs;
   for (const npu::TensorId id : graph.graph_inputs()) {
     inputs.push_back(make_buffer(graph.tensor(id)));
     void* data = api().map(inputs.back());
@@ -240,10 +240,10 @@ void run(npu4_program* program) {
     outputs.push_back(make_buffer(graph.tensor(id)));
   }
   CallError error;
-  const npu4_status status = api().run(program, inputs, outputs, &error);
-  require(status == NPU4_OK || error.text[0] != '\0', "errors say what");
-  for (npu4_buffer* buffer : inputs) api()->buffer_free(buffer);
-  for (npu4_buffer* buffer : outputs) api()->buffer_free(buffer);
+  const npu_status status = api().run(program, inputs, outputs, &error);
+  require(status == NPU_OK || error.text[0] != '\0', "errors say what");
+  for (npu_buffer* buffer : inputs) api()->buffer_free(buffer);
+  for (npu_buffer* buffer : outputs) api()->buffer_free(buffer);
 }
 
 }  // namespace
@@ -258,14 +258,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CallError error;
   std::string report;
   api().blob_report(device(), blob, &report, &error);
-  npu4_model* model = nullptr;
-  if (api().load(device(), blob, {}, &model, &error) != NPU4_OK) {
+  npu_model* model = nullptr;
+  if (api().load(device(), blob, {}, &model, &error) != NPU_OK) {
     require(error.text[0] != '\0', "errors say what");
     require(model == nullptr, "a refused blob gives no model");
     return 0;
   }
-  npu4_program* program = nullptr;
-  if (api().create_program(model, &program, &error) == NPU4_OK) {
+  npu_program* program = nullptr;
+  if (api().create_program(model, &program, &error) == NPU_OK) {
     run(program);
   } else {
     require(error.text[0] != '\0', "errors say what");

@@ -92,14 +92,14 @@ const std::string& driver_text() {
   return driver;
 }
 
-npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
+npu_status backend_info(npu_backend_info* info, npu_error* error) {
   return guarded(error, [&] {
     require(info, "info");
-    npu4_backend_info filled{};
+    npu_backend_info filled{};
     filled.name = "aten";
     filled.version = version_text().c_str();
-    filled.ir_version_min = filled.ir_version_max = NPU4_IR_VERSION;
-    filled.flags = NPU4_ANY_OP | NPU4_NEW_OUTPUTS | NPU4_DETERMINISTIC;
+    filled.ir_version_min = filled.ir_version_max = NPU_IR_VERSION;
+    filled.flags = NPU_ANY_OP | NPU_NEW_OUTPUTS | NPU_DETERMINISTIC;
     filled.option_keys =
         "{\"load_ops\": {\"type\": \"array\", \"default\": [], \"text\": \"libraries of custom "
         "ops\"},"
@@ -109,28 +109,28 @@ npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
   });
 }
 
-npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error) {
-  if (index != 0) return NPU4_END;
+npu_status device_info(std::uint64_t index, npu_device_info* info, npu_error* error) {
+  if (index != 0) return NPU_END;
   return guarded(error, [&] {
     require(info, "info");
     static const std::string fingerprint = fmt::format(
         "aten blob {} npu {} libtorch {}", kBlobVersion, NPU_VERSION, NPU_TORCH_VERSION);
-    static const npu4_memory_info* const memories[] = {&memory_info()};
-    static const DTypeInfos dtypes([](npu4_dtype) { return true; });  // libtorch computes in all
-    npu4_device_info filled{};
+    static const npu_memory_info* const memories[] = {&memory_info()};
+    static const DTypeInfos dtypes([](npu_dtype) { return true; });  // libtorch computes in all
+    npu_device_info filled{};
     filled.id = "cpu:0";
     filled.name = "CPU";
     filled.vendor = "";
     filled.arch = "cpu";
     filled.driver = driver_text().c_str();
     filled.fingerprint = fingerprint.c_str();
-    filled.kind = NPU4_DEVICE_CPU;
+    filled.kind = NPU_DEVICE_CPU;
     filled.usable = 1;
     filled.memories = memories;
     filled.memory_count = 1;
     filled.dtypes = dtypes.data();
     filled.dtype_count = dtypes.size();
-    filled.known = NPU4_KNOWN_COMPUTE_UNITS;
+    filled.known = NPU_KNOWN_COMPUTE_UNITS;
     filled.compute_units = std::max(1U, std::thread::hardware_concurrency());
     fill(info, filled);
   });
@@ -151,7 +151,7 @@ std::vector<std::string> read_load_ops(const Json& options) {
   return paths;
 }
 
-npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_error* error) {
+npu_status device_open(const npu_open_args* args, npu_device** device, npu_error* error) {
   return guarded(error, [&] {
     require(args, "args");
     require(device, "device");
@@ -165,7 +165,7 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
     if (args->threads > 4096) invalid("threads: expected at most 4096");
     auto state = std::make_shared<DeviceState>(read_load_ops(options));
     state->ledger = std::make_shared<MemoryLedger>(
-        NPU4_HAS(args, memory_limit_bytes) ? args->memory_limit_bytes : 0);
+        NPU_HAS(args, memory_limit_bytes) ? args->memory_limit_bytes : 0);
     state->threads = args->threads != 0
                          ? static_cast<int>(args->threads)
                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -175,22 +175,21 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
       state->build.promote = promote->get<bool>();
     }
     keep_large_blocks();
-    *device = new npu4_device{std::move(state)};
+    *device = new npu_device{std::move(state)};
   });
 }
 
-void device_close(npu4_device* device) { delete device; }
+void device_close(npu_device* device) { delete device; }
 
 // ---- compile and load
 
 /// Checks the names, and wraps each tensor unless only the names count.
-WeightTensors read_weights(const npu4_tensor* const* weights, std::uint64_t count,
-                           bool names_only) {
+WeightTensors read_weights(const npu_tensor* const* weights, std::uint64_t count, bool names_only) {
   if (count != 0) require(weights, "weights");
   WeightTensors tensors;
   for (std::uint64_t i = 0; i < count; ++i) {
     require(weights[i], "a weight");
-    const npu4_tensor& weight = *weights[i];
+    const npu_tensor& weight = *weights[i];
     if (weight.name == nullptr) invalid(fmt::format("weight {} has no name", i));
     if (!tensors.emplace(weight.name, names_only ? at::Tensor() : wrap_weight(weight)).second) {
       invalid(fmt::format("weight '{}' is given twice", weight.name));
@@ -200,7 +199,7 @@ WeightTensors read_weights(const npu4_tensor* const* weights, std::uint64_t coun
 }
 
 /// Of tensors that read_weights has taken.
-std::uint64_t bytes_of(const npu4_tensor* const* weights, std::uint64_t count) {
+std::uint64_t bytes_of(const npu_tensor* const* weights, std::uint64_t count) {
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < count; ++i) sum += weights[i]->bytes;
   return sum;
@@ -218,7 +217,7 @@ void check_compile_options(const char* text) {
   invalid("option 'precision': expected f32, bf16 or f16, found " + precision->dump());
 }
 
-npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
+npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     require(args, "args");
@@ -227,7 +226,7 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     if (args->entry_count != 1) invalid("expected one entry");
     require(args->entries, "entries");
     require(args->entries[0], "the entry");
-    const npu4_entry& entry = *args->entries[0];
+    const npu_entry& entry = *args->entries[0];
     require(entry.sub_ir, "the sub-IR");
     (void)read_weights(args->weights, args->weight_count, true);
     const auto size = static_cast<std::size_t>(entry.sub_ir_size);
@@ -272,7 +271,7 @@ std::string_view blob_text(const void* blob, std::uint64_t size) {
 
 namespace {
 
-Program make_program(const npu4_model& model, const Graph& graph) {
+Program make_program(const npu_model& model, const Graph& graph) {
   const WeightLookup lookup = [&](const TensorInfo& tensor) -> std::optional<at::Tensor> {
     const auto where = model.weights.find(tensor.name);
     if (where == model.weights.end()) return std::nullopt;
@@ -281,36 +280,35 @@ Program make_program(const npu4_model& model, const Graph& graph) {
   return build_program(graph, model.state->registry, model.state->build, &lookup);
 }
 
-npu4_status weights_load(npu4_device* device, const npu4_tensor* const* tensors,
-                         std::uint64_t count, npu4_model_info* info, npu4_weights** weights,
-                         npu4_error* error) {
+npu_status weights_load(npu_device* device, const npu_tensor* const* tensors, std::uint64_t count,
+                        npu_model_info* info, npu_weights** weights, npu_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     require(weights, "weights");
-    auto loaded = std::make_unique<npu4_weights>();
+    auto loaded = std::make_unique<npu_weights>();
     loaded->tensors = read_weights(tensors, count, false);
     loaded->share = MemoryShare(device->state->ledger, bytes_of(tensors, count), "the weights");
-    if (info != nullptr) fill(info, npu4_model_info{});
+    if (info != nullptr) fill(info, npu_model_info{});
     *weights = loaded.release();
   });
 }
 
-void weights_free(npu4_weights* weights) {
+void weights_free(npu_weights* weights) {
   if (weights == nullptr) return;
   const c10::InferenceMode inference;
   delete weights;
 }
 
-npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_model_info* info,
-                       npu4_model** model, npu4_error* error) {
+npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_info* info,
+                      npu_model** model, npu_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     require(args, "args");
     require(model, "model");
-    auto loaded = std::make_unique<npu4_model>();
+    auto loaded = std::make_unique<npu_model>();
     loaded->state = device->state;
     loaded->weights = read_weights(args->weights, args->weight_count, false);
-    for (std::uint64_t i = 0; NPU4_HAS(args, shared_count) && i < args->shared_count; ++i) {
+    for (std::uint64_t i = 0; NPU_HAS(args, shared_count) && i < args->shared_count; ++i) {
       const WeightTensors& shared = args->shared[i]->tensors;
       loaded->weights.insert(shared.begin(), shared.end());
     }
@@ -324,19 +322,19 @@ npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_mod
     loaded->first_share =
         MemoryShare(ledger, loaded->bytes.scratch_bytes, "the program's scratch memory");
     loaded->first = make_program(*loaded, graph);
-    if (info != nullptr) fill(info, npu4_model_info{});  // blob and weights are used in place
+    if (info != nullptr) fill(info, npu_model_info{});  // blob and weights are used in place
     *model = loaded.release();
   });
 }
 
-void model_free(npu4_model* model) {
+void model_free(npu_model* model) {
   if (model == nullptr) return;
   const c10::InferenceMode inference;
   delete model;
 }
 
-npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
-                           npu4_program** program, npu4_error* error) {
+npu_status program_create(npu_model* model, const npu_program_args* /*args*/, npu_program** program,
+                          npu_error* error) {
   return guarded(error, [&] {
     require(model, "model");
     require(program, "program");
@@ -346,12 +344,12 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
       model->first = make_program(*model, read_valid_graph(model->text, "blob"));
     }
     *program =
-        new npu4_program{model->state, *std::move(model->first), std::move(model->first_share)};
+        new npu_program{model->state, *std::move(model->first), std::move(model->first_share)};
     model->first.reset();
   });
 }
 
-void program_free(npu4_program* program) {
+void program_free(npu_program* program) {
   if (program == nullptr) return;
   const c10::InferenceMode inference;
   delete program;
@@ -359,7 +357,7 @@ void program_free(npu4_program* program) {
 
 // ---- run
 
-void check_input(const StepResult& expected, const npu4_buffer* buffer) {
+void check_input(const StepResult& expected, const npu_buffer* buffer) {
   if (buffer == nullptr) invalid(fmt::format("input '{}' is null", expected.name));
   const at::Tensor& tensor = buffer->tensor;
   if (tensor.scalar_type() != expected.type || tensor.sizes() != c10::IntArrayRef(expected.shape)) {
@@ -370,7 +368,7 @@ void check_input(const StepResult& expected, const npu4_buffer* buffer) {
 }
 
 /// Makes a result the content of its buffer.
-void take_result(npu4_buffer& buffer, at::Tensor result, const StepResult& expected) {
+void take_result(npu_buffer& buffer, at::Tensor result, const StepResult& expected) {
   if (dtype_of(result.scalar_type()) != static_cast<DType>(buffer.dtype) ||
       result.sizes() != c10::IntArrayRef(buffer.shape)) {
     invalid(fmt::format("output '{}': it is {} {}, the buffer is {} {}", expected.name,
@@ -384,7 +382,7 @@ void take_result(npu4_buffer& buffer, at::Tensor result, const StepResult& expec
   }
 }
 
-void check_arguments(const npu4_program& program, const npu4_run_args& args) {
+void check_arguments(const npu_program& program, const npu_run_args& args) {
   if (args.input_count != 0) require(args.inputs, "inputs");
   if (args.output_count != 0) require(args.outputs, "outputs");
   const auto& inputs = program.program.inputs();
@@ -396,7 +394,7 @@ void check_arguments(const npu4_program& program, const npu4_run_args& args) {
     invalid(fmt::format("expected {} outputs, found {}", outputs.size(), args.output_count));
   }
   for (std::uint64_t i = 0; i < args.output_count; ++i) {
-    const npu4_buffer* output = args.outputs[i];
+    const npu_buffer* output = args.outputs[i];
     require(output, "an output");
     if (std::find(args.inputs, args.inputs + args.input_count, output) !=
             args.inputs + args.input_count ||
@@ -406,7 +404,7 @@ void check_arguments(const npu4_program& program, const npu4_run_args& args) {
   }
 }
 
-npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+npu_status run(npu_program* program, const npu_run_args* args, npu_error* error) {
   return guarded(error, [&] {
     require(program, "program");
     require(args, "args");
@@ -424,8 +422,8 @@ npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* er
     for (std::uint64_t i = 0; i < args->output_count; ++i) {
       take_result(*args->outputs[i], std::move(results[i]), program->program.outputs()[i]);
     }
-    if (!NPU4_HAS(args, profile) || args->profile == nullptr) return;
-    const npu4_profile& profile = *args->profile;
+    if (!NPU_HAS(args, profile) || args->profile == nullptr) return;
+    const npu_profile& profile = *args->profile;
     const auto& times = program->program.node_times();
     if (profile.node_count == 0) return;
     require(profile.nodes, "nodes");
@@ -433,16 +431,16 @@ npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* er
       invalid(fmt::format("expected {} nodes, found {}", times.size(), profile.node_count));
     }
     for (std::size_t i = 0; i < times.size(); ++i) {
-      profile.nodes[i] = {0, times[i], NPU4_SPAN_DURATION};
+      profile.nodes[i] = {0, times[i], NPU_SPAN_DURATION};
     }
   });
 }
 
-void program_cancel(npu4_program* program) {
+void program_cancel(npu_program* program) {
   if (program != nullptr) program->stop.ask();
 }
 
-npu4_status list_ops(npu4_device* device, npu4_op_visitor visit, void* context, npu4_error* error) {
+npu_status list_ops(npu_device* device, npu_op_visitor visit, void* context, npu_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     if (visit == nullptr) invalid("the visitor is null");
@@ -454,11 +452,11 @@ npu4_status list_ops(npu4_device* device, npu4_op_visitor visit, void* context, 
 
 constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", nullptr};
 
-const npu4_backend& table() {
-  static const npu4_backend made = [] {
-    npu4_backend table{};
+const npu_backend& table() {
+  static const npu_backend made = [] {
+    npu_backend table{};
     table.struct_size = sizeof table;
-    table.abi_version = NPU4_ABI_VERSION;
+    table.abi_version = NPU_ABI_VERSION;
     table.features = kFeatures;
     table.backend_info = backend_info;
     table.device_info = device_info;
@@ -515,12 +513,12 @@ void limit_onednn() {
 }  // namespace
 }  // namespace npu::aten
 
-extern "C" __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(
-    const npu4_host* host, npu4_error* error) {
-  if (host != nullptr && host->abi_version >= NPU4_ABI_VERSION) {
+extern "C" __attribute__((visibility("default"))) const npu_backend* npu_backend_entry(
+    const npu_host* host, npu_error* error) {
+  if (host != nullptr && host->abi_version >= NPU_ABI_VERSION) {
     npu::aten::limit_onednn();
     return &npu::aten::table();
   }
-  npu::aten::write_error(error, NPU4_INCOMPATIBLE, "expected a host of version 4 or above");
+  npu::aten::write_error(error, NPU_INCOMPATIBLE, "expected a host of version 4 or above");
   return nullptr;
 }

@@ -20,16 +20,16 @@ namespace npu::aten {
 /// Makes a call of the C ABI fail with this status and text.
 class StatusError : public std::exception {
  public:
-  StatusError(npu4_status status, std::string text) : status_(status), text_(std::move(text)) {}
-  npu4_status status() const noexcept { return status_; }
+  StatusError(npu_status status, std::string text) : status_(status), text_(std::move(text)) {}
+  npu_status status() const noexcept { return status_; }
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
-  npu4_status status_;
+  npu_status status_;
   std::string text_;
 };
 
-// In the order of npu4_dtype and npu::DType.
+// In the order of npu_dtype and npu::DType.
 inline constexpr std::array<c10::ScalarType, kDTypeCount> kScalarTypes = {
     c10::ScalarType::Float,    c10::ScalarType::Double,       c10::ScalarType::Half,
     c10::ScalarType::BFloat16, c10::ScalarType::Char,         c10::ScalarType::Byte,

@@ -13,15 +13,15 @@
 
 namespace npu::aten {
 
-void write_error(npu4_error* error, npu4_status status, std::string_view text) {
-  if (error == nullptr || !NPU4_HAS(error, text)) return;
+void write_error(npu_error* error, npu_status status, std::string_view text) {
+  if (error == nullptr || !NPU_HAS(error, text)) return;
   error->status = status;
   std::snprintf(error->text, sizeof error->text, "%.*s", static_cast<int>(text.size()),
                 text.data());
 }
 
-npu4_status current_status(npu4_error* error) noexcept {
-  const auto say = [error](npu4_status status, std::string_view text) {
+npu_status current_status(npu_error* error) noexcept {
+  const auto say = [error](npu_status status, std::string_view text) {
     write_error(error, status, text);
     return status;
   };
@@ -35,24 +35,24 @@ npu4_status current_status(npu4_error* error) noexcept {
     return say(failure.status, failure.text);
   } catch (const MemoryLimitError& failure) {
     failure.fill_numbers(error);
-    return say(NPU4_MEMORY, failure.message());
+    return say(NPU_MEMORY, failure.message());
   } catch (const Error& failure) {
     return say(status_of(failure.code()), failure.message());
   } catch (const std::bad_alloc&) {
-    return say(NPU4_MEMORY, "out of memory");
+    return say(NPU_MEMORY, "out of memory");
   } catch (const c10::OutOfMemoryError& failure) {
-    return say(NPU4_MEMORY, first_line(failure.what_without_backtrace()));
+    return say(NPU_MEMORY, first_line(failure.what_without_backtrace()));
   } catch (const c10::Error& failure) {
     const std::string text = first_line(failure.what_without_backtrace());
-    return say(text.find("can't allocate memory") == text.npos ? NPU4_FAILED : NPU4_MEMORY, text);
+    return say(text.find("can't allocate memory") == text.npos ? NPU_FAILED : NPU_MEMORY, text);
   } catch (const std::exception& failure) {
-    return say(NPU4_FAILED, first_line(failure.what()));
+    return say(NPU_FAILED, first_line(failure.what()));
   } catch (...) {
-    return say(NPU4_FAILED, "unknown exception");
+    return say(NPU_FAILED, "unknown exception");
   }
 }
 
-Shape checked_shape(std::string_view what, npu4_dtype dtype, std::uint32_t rank,
+Shape checked_shape(std::string_view what, npu_dtype dtype, std::uint32_t rank,
                     const std::int64_t* shape, std::uint64_t bytes) {
   if (dtype >= kDTypeCount) invalid(fmt::format("{}: unknown dtype {}", what, dtype));
   if (rank != 0 && shape == nullptr) invalid(fmt::format("{}: its shape is null", what));
@@ -70,22 +70,22 @@ Shape checked_shape(std::string_view what, npu4_dtype dtype, std::uint32_t rank,
   return dimensions;
 }
 
-at::TensorOptions options_of(npu4_dtype dtype) {
+at::TensorOptions options_of(npu_dtype dtype) {
   return at::TensorOptions().dtype(kScalarTypes[static_cast<std::size_t>(dtype)]);
 }
 
 namespace {
 
-std::string tensor_text(const npu4_tensor& tensor) {
+std::string tensor_text(const npu_tensor& tensor) {
   return fmt::format("tensor '{}'", tensor.name == nullptr ? "" : tensor.name);
 }
 
 /// A buffer without memory: a run may put its result there.
-std::unique_ptr<npu4_buffer> make_buffer(const npu4_buffer_desc& desc) {
+std::unique_ptr<npu_buffer> make_buffer(const npu_buffer_desc& desc) {
   if (desc.layout != nullptr || desc.memory != 0) {
     invalid("there is one memory, and it is row-major");
   }
-  auto buffer = std::make_unique<npu4_buffer>();
+  auto buffer = std::make_unique<npu_buffer>();
   buffer->shape = checked_shape("buffer", desc.dtype, desc.rank, desc.shape, desc.bytes);
   buffer->dtype = desc.dtype;
   return buffer;
@@ -93,7 +93,7 @@ std::unique_ptr<npu4_buffer> make_buffer(const npu4_buffer_desc& desc) {
 
 }  // namespace
 
-at::Tensor wrap_weight(const npu4_tensor& tensor) {
+at::Tensor wrap_weight(const npu_tensor& tensor) {
   const Shape shape =
       checked_shape(tensor_text(tensor), tensor.dtype, tensor.rank, tensor.shape, tensor.bytes);
   const auto options = options_of(tensor.dtype);
@@ -109,19 +109,19 @@ at::Tensor wrap_weight(const npu4_tensor& tensor) {
   return at::from_blob(const_cast<void*>(tensor.data), shape, options);
 }
 
-const npu4_memory_info& memory_info() {
-  static const npu4_memory_info info = host_memory_info(64);
+const npu_memory_info& memory_info() {
+  static const npu_memory_info info = host_memory_info(64);
   return info;
 }
 
-at::Tensor& tensor_in(npu4_buffer& buffer) {
+at::Tensor& tensor_in(npu_buffer& buffer) {
   if (!buffer.tensor.defined()) buffer.tensor = at::empty(buffer.shape, options_of(buffer.dtype));
   return buffer.tensor;
 }
 
 namespace {
 
-char* checked_range(npu4_buffer* buffer, const npu4_transfer* transfer) {
+char* checked_range(npu_buffer* buffer, const npu_transfer* transfer) {
   require(buffer, "buffer");
   require(transfer, "transfer");
   const std::uint64_t bytes = tensor_in(*buffer).nbytes();
@@ -135,8 +135,8 @@ char* checked_range(npu4_buffer* buffer, const npu4_transfer* transfer) {
 
 }  // namespace
 
-npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
-                          npu4_error* error) {
+npu_status buffer_create(npu_device* device, const npu_buffer_desc* desc, npu_buffer** buffer,
+                         npu_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     require(desc, "desc");
@@ -147,8 +147,8 @@ npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu
   });
 }
 
-npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
-                        const npu4_external* external, npu4_buffer** buffer, npu4_error* error) {
+npu_status buffer_wrap(npu_device* device, const npu_buffer_desc* desc,
+                       const npu_external* external, npu_buffer** buffer, npu_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     require(desc, "desc");
@@ -156,9 +156,9 @@ npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
     require(buffer, "buffer");
     auto made = make_buffer(*desc);
     auto* data = static_cast<char*>(external->pointer) + external->offset;
-    if (external->type != NPU4_HOST_POINTER || external->bytes < desc->bytes ||
+    if (external->type != NPU_HOST_POINTER || external->bytes < desc->bytes ||
         reinterpret_cast<std::uintptr_t>(data) % memory_info().alignment != 0) {
-      throw StatusError(NPU4_UNSUPPORTED,
+      throw StatusError(NPU_UNSUPPORTED,
                         fmt::format("only memory of the host that is aligned to {} bytes can be "
                                     "used in place",
                                     memory_info().alignment));
@@ -169,28 +169,28 @@ npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
   });
 }
 
-void buffer_free(npu4_buffer* buffer) {
+void buffer_free(npu_buffer* buffer) {
   if (buffer == nullptr) return;
   const c10::InferenceMode inference;
   delete buffer;
 }
 
-npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+npu_status buffer_write(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error) {
   return guarded(error, [&] {
     char* target = checked_range(buffer, transfer);
     if (transfer->bytes != 0) std::memcpy(target, transfer->data, transfer->bytes);
   });
 }
 
-npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error) {
   return guarded(error, [&] {
     const char* source = checked_range(buffer, transfer);
     if (transfer->bytes != 0) std::memcpy(transfer->data, source, transfer->bytes);
   });
 }
 
-npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t /*access*/, void** pointer,
-                       npu4_error* error) {
+npu_status buffer_map(npu_buffer* buffer, std::uint32_t /*access*/, void** pointer,
+                      npu_error* error) {
   return guarded(error, [&] {
     require(buffer, "buffer");
     require(pointer, "pointer");
@@ -200,7 +200,7 @@ npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t /*access*/, void** poi
   });
 }
 
-void buffer_unmap(npu4_buffer* /*buffer*/) {
+void buffer_unmap(npu_buffer* /*buffer*/) {
   // Results go on being copied into it: it may be of the host's memory, and no harm is done.
 }
 

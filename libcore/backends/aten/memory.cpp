@@ -63,8 +63,8 @@ class LiveBytes {
 
 }  // namespace
 
-npu4_memory_bytes model_bytes(const Graph& graph, std::uint64_t blob_size) {
-  npu4_memory_bytes bytes{};
+npu_memory_bytes model_bytes(const Graph& graph, std::uint64_t blob_size) {
+  npu_memory_bytes bytes{};
   for (const TensorInfo& tensor : graph.tensors()) {
     if (tensor.kind == TensorKind::kWeight) {
       bytes.weights_bytes += static_cast<std::uint64_t>(tensor.bytes());
@@ -80,8 +80,8 @@ npu4_memory_bytes model_bytes(const Graph& graph, std::uint64_t blob_size) {
   return bytes;
 }
 
-npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t blob_size,
-                        npu4_memory_report* report, npu4_error* error) {
+npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t blob_size,
+                       npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     const Graph graph = read_valid_graph(blob_text(blob, blob_size), "blob");
@@ -91,15 +91,15 @@ npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t blo
   });
 }
 
-npu4_status model_memory(npu4_model* model, npu4_memory_report* report, npu4_error* error) {
+npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
     require(model, "model");
     if (!fill_report(report, model->bytes, 0)) invalid("the report has no room for one memory");
   });
 }
 
-npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory_state* state,
-                          npu4_error* error) {
+npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
+                         npu_error* error) {
   return guarded(error, [&] {
     require(device, "device");
     require(state, "state");

@@ -112,19 +112,19 @@ c10::Scalar to_scalar(const Json& value) {
   if (value.is_boolean()) return c10::Scalar(value.get<bool>());
   if (value.is_number_integer()) return c10::Scalar(value.get<std::int64_t>());
   const auto number = json_number(value);
-  if (!number) throw StatusError(NPU4_INVALID, "expected a number, found " + value.dump());
+  if (!number) throw StatusError(NPU_INVALID, "expected a number, found " + value.dump());
   return c10::Scalar(*number);
 }
 
 std::int64_t to_integer(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
   if (value.is_number_integer()) return value.get<std::int64_t>();
-  throw StatusError(NPU4_INVALID, "expected an integer, found " + value.dump());
+  throw StatusError(NPU_INVALID, "expected an integer, found " + value.dump());
 }
 
 double to_double(const Json& value) {
   const auto number = json_number(value);
-  if (!number) throw StatusError(NPU4_INVALID, "expected a number, found " + value.dump());
+  if (!number) throw StatusError(NPU_INVALID, "expected a number, found " + value.dump());
   return *number;
 }
 
@@ -139,7 +139,7 @@ std::string_view without_torch(std::string_view name) {
 
 const std::string& to_text(const Json& value) {
   if (!value.is_string()) {
-    throw StatusError(NPU4_INVALID, "expected a string, found " + value.dump());
+    throw StatusError(NPU_INVALID, "expected a string, found " + value.dump());
   }
   return value.get_ref<const std::string&>();
 }
@@ -147,8 +147,8 @@ const std::string& to_text(const Json& value) {
 c10::IValue to_dtype(const Json& value) {
   const auto dtype = parse_dtype(to_text(value));
   if (!dtype) {
-    throw StatusError(NPU4_INVALID, fmt::format("unknown dtype {}, expected one of {}",
-                                                value.dump(), dtype_names()));
+    throw StatusError(NPU_INVALID, fmt::format("unknown dtype {}, expected one of {}", value.dump(),
+                                               dtype_names()));
   }
   return static_cast<std::int64_t>(scalar_type(*dtype));
 }
@@ -162,8 +162,8 @@ c10::IValue to_enum(const Json& value, std::string_view what,
   }
   std::vector<std::string_view> known;
   for (const auto& entry : names) known.push_back(entry.first);
-  throw StatusError(NPU4_INVALID, fmt::format("unknown {} '{}', expected one of {}", what, name,
-                                              fmt::join(known, ", ")));
+  throw StatusError(NPU_INVALID, fmt::format("unknown {} '{}', expected one of {}", what, name,
+                                             fmt::join(known, ", ")));
 }
 
 constexpr std::pair<std::string_view, c10::Layout> kLayouts[] = {
@@ -181,7 +181,7 @@ constexpr std::pair<std::string_view, c10::MemoryFormat> kMemoryFormats[] = {
 std::vector<Json> list_elements(const SchemaArgument& argument, const Json& value) {
   if (value.is_array()) return value.get<std::vector<Json>>();
   if (argument.list_size <= 0) {
-    throw StatusError(NPU4_INVALID, "expected a list, found " + value.dump());
+    throw StatusError(NPU_INVALID, "expected a list, found " + value.dump());
   }
   return std::vector<Json>(static_cast<std::size_t>(argument.list_size), value);
 }
@@ -235,7 +235,7 @@ c10::IValue json_value(const SchemaArgument& argument, const Json& value) {
     case ArgumentType::kOther:
       break;
   }
-  throw StatusError(NPU4_UNSUPPORTED,
+  throw StatusError(NPU_UNSUPPORTED,
                     "an argument of this type cannot be given, found " + value.dump());
 }
 
@@ -266,7 +266,7 @@ Operation operation_of(const c10::OperatorHandle& handle) {
   operation.schema = parse_schema(op_type_of(handle.operator_name()), text.str());
   read_traits(schema, operation);
   if (operation.traits.size() != operation.schema.arguments.size()) {
-    throw StatusError(NPU4_UNSUPPORTED, fmt::format("cannot read the schema '{}'", text.str()));
+    throw StatusError(NPU_UNSUPPORTED, fmt::format("cannot read the schema '{}'", text.str()));
   }
   // A document that omits the out argument means the functional op.
   for (std::size_t i = 0; i < operation.traits.size(); ++i) {
@@ -284,12 +284,12 @@ OpRegistry::OpRegistry(const std::vector<std::string>& custom_op_libraries) {
                          find_handle(name);
       if (taken) {
         throw StatusError(
-            NPU4_INVALID,
+            NPU_INVALID,
             fmt::format("custom ops '{}': the backend has an op '{}' of its own", path, name));
       }
       const auto [where, added] = origin.emplace(name, path);
       if (!added) {
-        throw StatusError(NPU4_INVALID,
+        throw StatusError(NPU_INVALID,
                           fmt::format("custom ops '{}': op '{}' stands in '{}' already", path, name,
                                       where->second));
       }
@@ -327,9 +327,9 @@ std::unique_ptr<Operation> OpRegistry::make_operation(const std::string& op_type
     operation->traits.resize(operation->schema.arguments.size());
     return operation;
   }
-  if (!handle) throw StatusError(NPU4_UNSUPPORTED, not_found_text(op_type));
+  if (!handle) throw StatusError(NPU_UNSUPPORTED, not_found_text(op_type));
   if (!has_cpu_kernel(*handle)) {
-    throw StatusError(NPU4_UNSUPPORTED,
+    throw StatusError(NPU_UNSUPPORTED,
                       fmt::format("libtorch {} has no CPU kernel for this op", NPU_TORCH_VERSION));
   }
   *operation = operation_of(*handle);

@@ -38,16 +38,16 @@ struct Operation {
 };
 
 /// An overload of libtorch with its parsed schema, whether or not it has a kernel for the CPU.
-/// Throws StatusError NPU4_UNSUPPORTED if the schema cannot be parsed.
+/// Throws StatusError NPU_UNSUPPORTED if the schema cannot be parsed.
 Operation operation_of(const c10::OperatorHandle& handle);
 
 /// Finds operations by op type, and caches them. One per device; not thread-safe.
 class OpRegistry {
  public:
-  /// Throws StatusError NPU4_INVALID if a library is bad or one of its names is taken.
+  /// Throws StatusError NPU_INVALID if a library is bad or one of its names is taken.
   explicit OpRegistry(const std::vector<std::string>& custom_op_libraries);
 
-  /// Throws StatusError NPU4_UNSUPPORTED with libtorch's version and the most similar names.
+  /// Throws StatusError NPU_UNSUPPORTED with libtorch's version and the most similar names.
   /// The result lives as long as the registry.
   const Operation& find(const std::string& op_type);
 

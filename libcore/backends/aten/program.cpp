@@ -118,7 +118,7 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
       throw;
     } catch (const std::bad_alloc&) {
       forget_values();
-      throw StatusError(NPU4_MEMORY, prefix() + "out of memory");
+      throw StatusError(NPU_MEMORY, prefix() + "out of memory");
     } catch (const c10::Error& error) {
       forget_values();
       const std::string text = first_line(error.what_without_backtrace());
@@ -126,10 +126,10 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
       const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
                           text.find("can't allocate memory") != std::string::npos ||
                           text.find("not enough memory") != std::string::npos;
-      throw StatusError(memory ? NPU4_MEMORY : NPU4_FAILED, prefix() + text + arguments());
+      throw StatusError(memory ? NPU_MEMORY : NPU_FAILED, prefix() + text + arguments());
     } catch (const std::exception& error) {
       forget_values();
-      throw StatusError(NPU4_FAILED, prefix() + first_line(error.what()) + arguments());
+      throw StatusError(NPU_FAILED, prefix() + first_line(error.what()) + arguments());
     }
   }
 }
@@ -167,7 +167,7 @@ void Program::execute(const RunBreak& stop) {
   std::uint64_t before = now_ns();
   for (current_ = 0; current_ < steps_.size(); ++current_) {
     Step& step = steps_[current_];
-    if (const npu4_status status = stop.status(); status != NPU4_OK) {
+    if (const npu_status status = stop.status(); status != NPU_OK) {
       throw StatusError(status, RunBreak::text(status));
     }
     if (step.direct != nullptr && run_direct(step)) {
@@ -336,7 +336,7 @@ void Program::take_results(Step& step, const std::vector<at::Tensor>& written) {
     }
   }
   if (found.size() < step.results.size()) {
-    throw StatusError(NPU4_FAILED,
+    throw StatusError(NPU_FAILED,
                       fmt::format("node '{}' ({}): expected {} results, found {}", step.name,
                                   step.op_type, step.results.size(), found.size()));
   }
@@ -359,7 +359,7 @@ void Program::take_results(Step& step, const std::vector<at::Tensor>& written) {
 void Program::store(const Step& step, const StepResult& result, at::Tensor tensor) {
   if (!tensor.defined()) {
     throw StatusError(
-        NPU4_FAILED,
+        NPU_FAILED,
         fmt::format("node '{}' ({}): result '{}': expected {}, found none", step.name, step.op_type,
                     result.name, type_and_shape(result.type, result.shape)));
   }
@@ -369,7 +369,7 @@ void Program::store(const Step& step, const StepResult& result, at::Tensor tenso
   }
   if (tensor.scalar_type() != result.type || tensor.sizes() != c10::IntArrayRef(result.shape)) {
     throw StatusError(
-        NPU4_FAILED,
+        NPU_FAILED,
         fmt::format("node '{}' ({}): result '{}': expected {}, found {}", step.name, step.op_type,
                     result.name, type_and_shape(result.type, result.shape),
                     type_and_shape(tensor.scalar_type(), tensor.sizes())));
@@ -384,7 +384,7 @@ struct CustomResults {
   std::vector<at::Tensor> tensors;
 };
 
-void* allocate_result(void* host, std::size_t index, npu4_dtype dtype, std::uint32_t rank,
+void* allocate_result(void* host, std::size_t index, npu_dtype dtype, std::uint32_t rank,
                       const std::int64_t* shape) {
   auto& results = static_cast<CustomResults*>(host)->tensors;
   if (index >= results.size() || dtype >= kDTypeCount || (rank != 0 && shape == nullptr)) {
@@ -405,7 +405,7 @@ void* allocate_result(void* host, std::size_t index, npu4_dtype dtype, std::uint
 npu_custom_tensor tensor_view(const char* name, c10::ScalarType type, c10::IntArrayRef shape,
                               const void* data, std::uint64_t bytes) {
   return {name,
-          static_cast<npu4_dtype>(*dtype_of(type)),
+          static_cast<npu_dtype>(*dtype_of(type)),
           static_cast<std::uint32_t>(shape.size()),
           shape.data(),
           data,
@@ -434,19 +434,19 @@ void Program::call_custom(const Step& step) {
       step.name.c_str(), step.attrs.c_str(), step.attrs.size(), inputs.data(),
       inputs.size(),     results.data(),     results.size(),    &made,
       &allocate_result};
-  npu4_error error{};
+  npu_error error{};
   error.struct_size = sizeof error;
-  const npu4_status status = step.custom.run(step.custom.context, &call, &error);
+  const npu_status status = step.custom.run(step.custom.context, &call, &error);
   error.text[sizeof error.text - 1] = '\0';
-  if (status != NPU4_OK) {
+  if (status != NPU_OK) {
     const std::string text = first_line(error.text);
-    throw StatusError(status <= NPU4_FAILED ? status : NPU4_FAILED,
+    throw StatusError(status <= NPU_FAILED ? status : NPU_FAILED,
                       fmt::format("node '{}' ({}): {}", step.name, step.op_type,
                                   text.empty() ? "the custom op failed" : text));
   }
   for (std::size_t i = 0; i < made.tensors.size(); ++i) {
     if (!made.tensors[i].defined()) {
-      throw StatusError(NPU4_FAILED,
+      throw StatusError(NPU_FAILED,
                         fmt::format("node '{}' ({}): the custom op did not allocate result {}",
                                     step.name, step.op_type, i));
     }

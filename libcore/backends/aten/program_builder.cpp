@@ -151,7 +151,7 @@ class ProgramBuilder {
   // The names of the node that is being added, for messages.
   struct Place {
     const Node* node;
-    [[noreturn]] void fail(npu4_status status, const std::string& text) const {
+    [[noreturn]] void fail(npu_status status, const std::string& text) const {
       throw StatusError(status, fmt::format("node '{}' ({}): {}", node->name, node->op_type, text));
     }
   };
@@ -194,7 +194,7 @@ class ProgramBuilder {
       }
     }
     if (slot == kNoSlot) {
-      throw StatusError(NPU4_INVALID,
+      throw StatusError(NPU_INVALID,
                         fmt::format("tensor '{}' is read before it is produced", tensor.name));
     }
     return slot;
@@ -203,12 +203,12 @@ class ProgramBuilder {
   void load_weight(const TensorInfo& tensor, Slot slot) {
     auto data = (*weights_)(tensor);
     if (!data) {
-      throw StatusError(NPU4_INVALID, fmt::format("weight '{}' is missing", tensor.name));
+      throw StatusError(NPU_INVALID, fmt::format("weight '{}' is missing", tensor.name));
     }
     if (data->scalar_type() != scalar_type(tensor.dtype) ||
         data->sizes() != c10::IntArrayRef(tensor.shape)) {
       throw StatusError(
-          NPU4_INVALID,
+          NPU_INVALID,
           fmt::format("weight '{}': expected {}, found {} {}", tensor.name, text_of(tensor),
                       type_text(data->scalar_type()), shape_text(data->sizes().vec())));
     }
@@ -250,14 +250,14 @@ class ProgramBuilder {
     std::int64_t position = find_member(node.attrs(), "index")->get<std::int64_t>();
     if (position < 0) position += count;
     if (node.outputs.size() != 1) {
-      place.fail(NPU4_INVALID, fmt::format("expected 1 result, found {}", node.outputs.size()));
+      place.fail(NPU_INVALID, fmt::format("expected 1 result, found {}", node.outputs.size()));
     }
     const TensorId source = node.inputs[static_cast<std::size_t>(position)];
     const TensorInfo& from = graph.tensor(source);
     const TensorInfo& to = graph.tensor(node.outputs[0]);
     if (from.dtype != to.dtype || from.shape != to.shape) {
-      place.fail(NPU4_INVALID, fmt::format("result '{}': expected {}, but value {} is {}", to.name,
-                                           text_of(to), position, text_of(from)));
+      place.fail(NPU_INVALID, fmt::format("result '{}': expected {}, but value {} is {}", to.name,
+                                          text_of(to), position, text_of(from)));
     }
     slots[index_of(node.outputs[0])] = read(graph, source, slots);
   }
@@ -270,7 +270,7 @@ class ProgramBuilder {
     };
     if (!std::equal(node.outputs.begin(), node.outputs.end(), node.inputs.begin(),
                     node.inputs.end(), alike)) {
-      place.fail(NPU4_UNSUPPORTED,
+      place.fail(NPU_UNSUPPORTED,
                  "its body is not in the document, and its results are not like its operands: "
                  "export the model under torch.no_grad(), or give the body as an IR document in "
                  "attrs.body");
@@ -284,14 +284,14 @@ class ProgramBuilder {
     const Json* body = find_member(node.attrs(), "body");
     if (body == nullptr || body->is_null()) return add_empty_body(graph, node, slots, place);
     if (!body->is_object()) {
-      place.fail(NPU4_INVALID, fmt::format("expected an IR document in attrs.body, found {}",
-                                           json_type_name(*body)));
+      place.fail(NPU_INVALID, fmt::format("expected an IR document in attrs.body, found {}",
+                                          json_type_name(*body)));
     }
-    if (depth_ == kMaxDepth) place.fail(NPU4_INVALID, "bodies are nested too deep");
+    if (depth_ == kMaxDepth) place.fail(NPU_INVALID, "bodies are nested too deep");
     const Graph inner = read_valid_graph(body->dump(), fmt::format("body of node '{}'", node.name));
     if (inner.graph_inputs().size() != node.inputs.size() ||
         inner.graph_outputs().size() != node.outputs.size()) {
-      place.fail(NPU4_INVALID,
+      place.fail(NPU_INVALID,
                  fmt::format("its body has {} inputs and {} outputs, expected {} and {}",
                              inner.graph_inputs().size(), inner.graph_outputs().size(),
                              node.inputs.size(), node.outputs.size()));
@@ -300,8 +300,8 @@ class ProgramBuilder {
       const TensorInfo& a = graph.tensor(outside);
       const TensorInfo& b = inner.tensor(inside);
       if (a.dtype != b.dtype || a.shape != b.shape) {
-        place.fail(NPU4_INVALID, fmt::format("tensor '{}' is {}, but '{}' of its body is {}",
-                                             a.name, text_of(a), b.name, text_of(b)));
+        place.fail(NPU_INVALID, fmt::format("tensor '{}' is {}, but '{}' of its body is {}", a.name,
+                                            text_of(a), b.name, text_of(b)));
       }
     };
     std::vector<Slot> inputs;
@@ -361,7 +361,7 @@ class ProgramBuilder {
     // An attr that this schema lacks is refused unless it is null: exports of newer torch versions
     // carry keyword arguments whose None means the behaviour of this version.
     if (const auto error = bind_arguments(operation.schema, operands, node.attrs(), bound)) {
-      place.fail(NPU4_INVALID, error->text);
+      place.fail(NPU_INVALID, error->text);
     }
     const auto promoted = one_dtype(graph, node, place);
 
@@ -466,7 +466,7 @@ class ProgramBuilder {
       if (tensor.dtype == first->dtype) continue;
       if (!options_.promote) {
         place.fail(
-            NPU4_UNSUPPORTED,
+            NPU_UNSUPPORTED,
             fmt::format(
                 "operand '{}' is {} and '{}' is {}; this op needs one dtype (npu-run --promote, or "
                 "the device option \"promote\": true, converts them)",

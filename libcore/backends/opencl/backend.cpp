@@ -6,8 +6,7 @@
 namespace npu::opencl {
 namespace {
 
-npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* context,
-                     npu4_error* error) {
+npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context, npu_error* error) {
   return guarded(error, [&] {
     require(visit != nullptr, "visit is null");
     for (const OpRow& row : op_table()) visit(context, std::string(row.op_type).c_str(), "opencl");
@@ -16,10 +15,10 @@ npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* conte
 
 constexpr const char* kFeatures[] = {"memory.limit", "cancel", "queue", "copy", "check", nullptr};
 
-npu4_backend make_table() {
-  npu4_backend table{};
+npu_backend make_table() {
+  npu_backend table{};
   table.struct_size = sizeof table;
-  table.abi_version = NPU4_ABI_VERSION;
+  table.abi_version = NPU_ABI_VERSION;
   table.features = kFeatures;
   table.backend_info = backend_info;
   table.device_info = device_info;
@@ -64,8 +63,8 @@ npu4_backend make_table() {
 }  // namespace
 }  // namespace npu::opencl
 
-extern "C" __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(
-    const npu4_host* host, npu4_error* /*error*/) {
-  static const npu4_backend table = npu::opencl::make_table();
+extern "C" __attribute__((visibility("default"))) const npu_backend* npu_backend_entry(
+    const npu_host* host, npu_error* /*error*/) {
+  static const npu_backend table = npu::opencl::make_table();
   return host != nullptr ? &table : nullptr;
 }

@@ -8,33 +8,33 @@ namespace {
 
 constexpr cl_int kContextTerminated = -1121;  // CL_CONTEXT_TERMINATED_KHR
 
-npu4_status status_of_cl(cl_int code) {
-  if (is_out_of_memory(code)) return NPU4_MEMORY;
+npu_status status_of_cl(cl_int code) {
+  if (is_out_of_memory(code)) return NPU_MEMORY;
   switch (code) {
     case CL_DEVICE_NOT_AVAILABLE:
     // The context and its queues were valid when they were made: the driver has given them up.
     case CL_INVALID_CONTEXT:
     case CL_INVALID_COMMAND_QUEUE:
     case kContextTerminated:
-      return NPU4_DEVICE_LOST;
+      return NPU_DEVICE_LOST;
     default:
-      return NPU4_FAILED;
+      return NPU_FAILED;
   }
 }
 
-void fill_numbers(const ClError& failure, npu4_error& error) {
+void fill_numbers(const ClError& failure, npu_error& error) {
   if (failure.asked_bytes == 0) return;
   MemoryLimitError("", failure.asked_bytes, failure.there_bytes).fill_numbers(&error);
 }
 
 }  // namespace
 
-npu4_status current_status(npu4_error* error) noexcept {
+npu_status current_status(npu_error* error) noexcept {
   try {
     throw;
   } catch (const ClError& failure) {
-    if (error != nullptr && NPU4_HAS(error, vendor_code)) {
-      error->known |= NPU4_KNOWN_VENDOR_CODE;
+    if (error != nullptr && NPU_HAS(error, vendor_code)) {
+      error->known |= NPU_KNOWN_VENDOR_CODE;
       error->vendor_code = failure.code;
     }
     if (error != nullptr) fill_numbers(failure, *error);

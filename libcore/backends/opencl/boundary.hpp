@@ -16,7 +16,7 @@
 #include "npu/backend.h"
 #include "plan.hpp"
 
-struct npu4_device {
+struct npu_device {
   const npu::opencl::DeviceFacts* facts = nullptr;
   npu::opencl::Machine machine;
   npu::opencl::ClContext context;
@@ -27,8 +27,8 @@ struct npu4_device {
   bool measures = false;  ///< a compile measures sizes that the machine has none of
 };
 
-struct npu4_buffer {
-  npu4_device* device = nullptr;
+struct npu_buffer {
+  npu_device* device = nullptr;
   npu::DType dtype = npu::DType::kFloat32;
   npu::Shape shape;
   std::uint64_t bytes = 0;
@@ -38,25 +38,25 @@ struct npu4_buffer {
 };
 
 /// Tensors in one piece of device memory.
-struct npu4_weights {
+struct npu_weights {
   npu::MemoryShare share;
   npu::opencl::ClMemory memory;
   std::map<std::string, std::pair<npu::opencl::PlanTensor, std::uint64_t>> offsets;
 };
 
-struct npu4_model {
-  npu4_device* device = nullptr;
+struct npu_model {
+  npu_device* device = nullptr;
   npu::opencl::Plan plan;
   npu::opencl::Programs programs;
-  npu4_weights own;
+  npu_weights own;
   /// By the plan's weights.
   std::vector<std::pair<cl_mem, std::uint64_t>> weights;
   npu::MemoryShare share;  ///< of code
   std::uint64_t code_bytes = 0;
 };
 
-struct npu4_program {
-  npu4_model* model = nullptr;
+struct npu_program {
+  npu_model* model = nullptr;
   npu::MemoryShare share;
   npu::opencl::ClMemory scratch;
   npu::MemoryShare faults_share;
@@ -67,14 +67,14 @@ struct npu4_program {
 namespace npu::opencl {
 
 /// The status and text of an exception that is being handled.
-npu4_status current_status(npu4_error* error) noexcept;
+npu_status current_status(npu_error* error) noexcept;
 
 /// Runs `body`; no exception leaves it.
 template <typename Body>
-npu4_status guarded(npu4_error* error, Body&& body) noexcept {
+npu_status guarded(npu_error* error, Body&& body) noexcept {
   try {
     body();
-    return NPU4_OK;
+    return NPU_OK;
   } catch (...) {
     return current_status(error);
   }
@@ -88,18 +88,18 @@ constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 25
 std::string precision_refusal(const char* options);
 
 /// Device memory, counted; throws MemoryLimitError with numbers if there is not as much.
-ClMemory allocate(npu4_device& device, std::uint64_t bytes, MemoryShare& share, const char* what);
+ClMemory allocate(npu_device& device, std::uint64_t bytes, MemoryShare& share, const char* what);
 
 /// Fits arguments to the program; throws StatusError.
-void check_run(const npu4_program& program, const npu4_run_args& args);
+void check_run(const npu_program& program, const npu_run_args& args);
 /// Enqueues a run and waits for it. What is checked already.
-void run_on(npu4_program& program, const npu4_run_args& args, cl_command_queue queue);
-void transfer_on(npu4_buffer& buffer, const npu4_transfer& transfer, bool writes,
+void run_on(npu_program& program, const npu_run_args& args, cl_command_queue queue);
+void transfer_on(npu_buffer& buffer, const npu_transfer& transfer, bool writes,
                  cl_command_queue queue);
-void copy_on(npu4_buffer& source, npu4_buffer& destination, cl_command_queue queue);
-void check_transfer(const npu4_buffer* buffer, const npu4_transfer* transfer);
-void check_copy(const npu4_buffer* source, const npu4_buffer* destination);
-ClQueue make_queue(const npu4_device& device);
+void copy_on(npu_buffer& source, npu_buffer& destination, cl_command_queue queue);
+void check_transfer(const npu_buffer* buffer, const npu_transfer* transfer);
+void check_copy(const npu_buffer* source, const npu_buffer* destination);
+ClQueue make_queue(const npu_device& device);
 /// The kernel of a launch, by its number in its program, with the bounds that it is passed. Throws
 /// StatusError for a launch that does not fit its kernel.
 ClKernel make_kernel(cl_program program, std::uint64_t number, const Launch& launch);
@@ -112,62 +112,60 @@ void enqueue_launch(cl_command_queue queue, cl_kernel kernel, const Launch& laun
 // ---- Functions of the table, by file ----
 
 // infos.cpp
-npu4_status backend_info(npu4_backend_info* info, npu4_error* error);
-npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error);
-npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_error* error);
-void device_close(npu4_device* device);
-npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory_state* state,
-                          npu4_error* error);
+npu_status backend_info(npu_backend_info* info, npu_error* error);
+npu_status device_info(std::uint64_t index, npu_device_info* info, npu_error* error);
+npu_status device_open(const npu_open_args* args, npu_device** device, npu_error* error);
+void device_close(npu_device* device);
+npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
+                         npu_error* error);
 // clock.cpp
-npu4_status clock_sample(npu4_device* device, npu4_clock_sample* sample, npu4_error* error);
+npu_status clock_sample(npu_device* device, npu_clock_sample* sample, npu_error* error);
 // buffers.cpp
-npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
-                          npu4_error* error);
-void buffer_free(npu4_buffer* buffer);
-npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error);
-npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error);
-npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
-                       npu4_error* error);
-void buffer_unmap(npu4_buffer* buffer);
+npu_status buffer_create(npu_device* device, const npu_buffer_desc* desc, npu_buffer** buffer,
+                         npu_error* error);
+void buffer_free(npu_buffer* buffer);
+npu_status buffer_write(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
+npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
+npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error);
+void buffer_unmap(npu_buffer* buffer);
 // models.cpp
-npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error);
-npu4_status blob_report(npu4_device* device, const void* blob, std::uint64_t size,
-                        const npu4_writer* report, npu4_error* error);
-npu4_status blob_check(npu4_device* device, const void* blob, std::uint64_t size,
-                       npu4_blob_verdict* verdict, npu4_error* error);
-npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t size,
-                        npu4_memory_report* report, npu4_error* error);
-npu4_status model_memory(npu4_model* model, npu4_memory_report* report, npu4_error* error);
-npu4_status weights_load(npu4_device* device, const npu4_tensor* const* tensors,
-                         std::uint64_t count, npu4_model_info* info, npu4_weights** weights,
-                         npu4_error* error);
-void weights_free(npu4_weights* weights);
-npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_model_info* info,
-                       npu4_model** model, npu4_error* error);
-void model_free(npu4_model* model);
+npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error);
+npu_status blob_report(npu_device* device, const void* blob, std::uint64_t size,
+                       const npu_writer* report, npu_error* error);
+npu_status blob_check(npu_device* device, const void* blob, std::uint64_t size,
+                      npu_blob_verdict* verdict, npu_error* error);
+npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t size,
+                       npu_memory_report* report, npu_error* error);
+npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error);
+npu_status weights_load(npu_device* device, const npu_tensor* const* tensors, std::uint64_t count,
+                        npu_model_info* info, npu_weights** weights, npu_error* error);
+void weights_free(npu_weights* weights);
+npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_info* info,
+                      npu_model** model, npu_error* error);
+void model_free(npu_model* model);
 // programs.cpp
-npu4_status program_create(npu4_model* model, const npu4_program_args* args, npu4_program** program,
-                           npu4_error* error);
-void program_free(npu4_program* program);
-npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error);
+npu_status program_create(npu_model* model, const npu_program_args* args, npu_program** program,
+                          npu_error* error);
+void program_free(npu_program* program);
+npu_status run(npu_program* program, const npu_run_args* args, npu_error* error);
 // questions.cpp
-npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error);
+npu_status check(npu_device* device, const npu_check_args* args, npu_error* error);
 // queues.cpp
-npu4_status queue_open(npu4_device* device, const npu4_queue_args* args, npu4_queue** queue,
-                       npu4_error* error);
-void queue_close(npu4_queue* queue);
-npu4_status queue_flush(npu4_queue* queue, npu4_error* error);
-npu4_status queue_finish(npu4_queue* queue, npu4_error* error);
-npu4_status submit(npu4_program* program, const npu4_run_args* args, const npu4_enqueue* where,
-                   npu4_event** event, npu4_error* error);
-npu4_status submit_write(npu4_buffer* buffer, const npu4_transfer* transfer,
-                         const npu4_enqueue* where, npu4_event** event, npu4_error* error);
-npu4_status submit_read(npu4_buffer* buffer, const npu4_transfer* transfer,
-                        const npu4_enqueue* where, npu4_event** event, npu4_error* error);
-npu4_status event_wait(npu4_event* event, std::uint64_t timeout_ns, npu4_error* error);
-void event_free(npu4_event* event);
-npu4_status event_on_done(npu4_event* event, npu4_done callback, void* context, npu4_error* error);
-npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination, const npu4_enqueue* where,
-                        npu4_event** event, npu4_error* error);
+npu_status queue_open(npu_device* device, const npu_queue_args* args, npu_queue** queue,
+                      npu_error* error);
+void queue_close(npu_queue* queue);
+npu_status queue_flush(npu_queue* queue, npu_error* error);
+npu_status queue_finish(npu_queue* queue, npu_error* error);
+npu_status submit(npu_program* program, const npu_run_args* args, const npu_enqueue* where,
+                  npu_event** event, npu_error* error);
+npu_status submit_write(npu_buffer* buffer, const npu_transfer* transfer, const npu_enqueue* where,
+                        npu_event** event, npu_error* error);
+npu_status submit_read(npu_buffer* buffer, const npu_transfer* transfer, const npu_enqueue* where,
+                       npu_event** event, npu_error* error);
+npu_status event_wait(npu_event* event, std::uint64_t timeout_ns, npu_error* error);
+void event_free(npu_event* event);
+npu_status event_on_done(npu_event* event, npu_done callback, void* context, npu_error* error);
+npu_status buffer_copy(npu_buffer* source, npu_buffer* destination, const npu_enqueue* where,
+                       npu_event** event, npu_error* error);
 
 }  // namespace npu::opencl

@@ -7,7 +7,7 @@
 
 namespace npu::opencl {
 
-ClMemory allocate(npu4_device& device, std::uint64_t bytes, MemoryShare& share, const char* what) {
+ClMemory allocate(npu_device& device, std::uint64_t bytes, MemoryShare& share, const char* what) {
   if (bytes == 0) return {};
   if (bytes > device.facts->largest_buffer) {
     throw MemoryLimitError(what, bytes, device.facts->largest_buffer);
@@ -28,9 +28,9 @@ ClMemory allocate(npu4_device& device, std::uint64_t bytes, MemoryShare& share, 
 
 namespace {
 
-std::unique_ptr<npu4_buffer> described(npu4_device& device, const npu4_buffer_desc& desc) {
+std::unique_ptr<npu_buffer> described(npu_device& device, const npu_buffer_desc& desc) {
   BufferForm form = checked_form(desc);
-  auto buffer = std::make_unique<npu4_buffer>();
+  auto buffer = std::make_unique<npu_buffer>();
   buffer->device = &device;
   buffer->dtype = form.dtype;
   buffer->shape = std::move(form.shape);
@@ -40,10 +40,10 @@ std::unique_ptr<npu4_buffer> described(npu4_device& device, const npu4_buffer_de
 
 }  // namespace
 
-npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
-                          npu4_error* error) {
+npu_status buffer_create(npu_device* device, const npu_buffer_desc* desc, npu_buffer** buffer,
+                         npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && desc != nullptr && NPU4_HAS(desc, usage) && buffer != nullptr,
+    require(device != nullptr && desc != nullptr && NPU_HAS(desc, usage) && buffer != nullptr,
             "an argument is null");
     auto made = described(*device, *desc);
     made->memory = allocate(*device, made->bytes, made->share, "a buffer");
@@ -51,19 +51,19 @@ npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu
   });
 }
 
-void buffer_free(npu4_buffer* buffer) {
+void buffer_free(npu_buffer* buffer) {
   if (buffer == nullptr) return;
   buffer_unmap(buffer);
   delete buffer;
 }
 
-void check_transfer(const npu4_buffer* buffer, const npu4_transfer* transfer) {
-  require(buffer != nullptr && transfer != nullptr && NPU4_HAS(transfer, data),
+void check_transfer(const npu_buffer* buffer, const npu_transfer* transfer) {
+  require(buffer != nullptr && transfer != nullptr && NPU_HAS(transfer, data),
           "an argument is null");
   check_range(buffer->bytes, *transfer);
 }
 
-void transfer_on(npu4_buffer& buffer, const npu4_transfer& transfer, bool writes,
+void transfer_on(npu_buffer& buffer, const npu_transfer& transfer, bool writes,
                  cl_command_queue queue) {
   if (transfer.bytes == 0) return;
   const auto offset = static_cast<std::size_t>(transfer.offset);
@@ -79,22 +79,21 @@ void transfer_on(npu4_buffer& buffer, const npu4_transfer& transfer, bool writes
   }
 }
 
-npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+npu_status buffer_write(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error) {
   return guarded(error, [&] {
     check_transfer(buffer, transfer);
     transfer_on(*buffer, *transfer, true, buffer->device->queue.get());
   });
 }
 
-npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error) {
   return guarded(error, [&] {
     check_transfer(buffer, transfer);
     transfer_on(*buffer, *transfer, false, buffer->device->queue.get());
   });
 }
 
-npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
-                       npu4_error* error) {
+npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error) {
   return guarded(error, [&] {
     require(buffer != nullptr && pointer != nullptr, "an argument is null");
     require(buffer->mapped == nullptr, "the buffer is mapped already");
@@ -103,8 +102,8 @@ npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer
       return;
     }
     cl_map_flags flags = 0;
-    if ((access & NPU4_ACCESS_READ) != 0) flags |= CL_MAP_READ;
-    if ((access & NPU4_ACCESS_WRITE) != 0) flags |= CL_MAP_WRITE;
+    if ((access & NPU_ACCESS_READ) != 0) flags |= CL_MAP_READ;
+    if ((access & NPU_ACCESS_WRITE) != 0) flags |= CL_MAP_WRITE;
     cl_int code = CL_SUCCESS;
     buffer->mapped =
         clEnqueueMapBuffer(buffer->device->queue.get(), buffer->memory.get(), CL_TRUE, flags, 0,
@@ -114,7 +113,7 @@ npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer
   });
 }
 
-void buffer_unmap(npu4_buffer* buffer) {
+void buffer_unmap(npu_buffer* buffer) {
   if (buffer == nullptr || buffer->mapped == nullptr) return;
   cl_command_queue queue = buffer->device->queue.get();
   clEnqueueUnmapMemObject(queue, buffer->memory.get(), buffer->mapped, 0, nullptr, nullptr);
@@ -122,13 +121,13 @@ void buffer_unmap(npu4_buffer* buffer) {
   buffer->mapped = nullptr;
 }
 
-void check_copy(const npu4_buffer* source, const npu4_buffer* destination) {
+void check_copy(const npu_buffer* source, const npu_buffer* destination) {
   require(source != nullptr && destination != nullptr, "an argument is null");
   require(source->dtype == destination->dtype && source->shape == destination->shape,
           "the buffers differ in dtype or shape");
 }
 
-void copy_on(npu4_buffer& source, npu4_buffer& destination, cl_command_queue queue) {
+void copy_on(npu_buffer& source, npu_buffer& destination, cl_command_queue queue) {
   if (source.bytes == 0 || &source == &destination) return;
   const auto bytes = static_cast<std::size_t>(source.bytes);
   if (source.device == destination.device) {

@@ -29,7 +29,7 @@ std::string build_log(cl_program program, cl_device_id device) {
 }
 
 /// Null if the driver does not take the binary.
-ClProgram build_binary(const npu4_device& device, std::string_view binary) {
+ClProgram build_binary(const npu_device& device, std::string_view binary) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
   const std::size_t size = binary.size();
   cl_int code = CL_SUCCESS;
@@ -59,7 +59,7 @@ std::string binary_of(cl_program program) {
 
 }  // namespace
 
-ClProgram build_source(const npu4_device& device, std::string_view source) {
+ClProgram build_source(const npu_device& device, std::string_view source) {
   const char* text = source.data();
   const std::size_t size = source.size();
   cl_int code = CL_SUCCESS;
@@ -67,8 +67,8 @@ ClProgram build_source(const npu4_device& device, std::string_view source) {
   check_cl(code, "clCreateProgramWithSource");
   code = clBuildProgram(program.get(), 1, &device.facts->device, kBuildOptions, nullptr, nullptr);
   if (code == CL_BUILD_PROGRAM_FAILURE) {
-    throw StatusError{NPU4_INTERNAL, "the driver does not compile the kernels: " +
-                                         build_log(program.get(), device.facts->device)};
+    throw StatusError{NPU_INTERNAL, "the driver does not compile the kernels: " +
+                                        build_log(program.get(), device.facts->device)};
   }
   check_cl(code, "clBuildProgram");
   return program;
@@ -87,7 +87,7 @@ std::shared_ptr<BuiltProgram> ProgramStore::of(std::string_view source) {
   return programs_.front().second;
 }
 
-Programs build_sources(npu4_device& device, const Plan& plan, std::string_view source,
+Programs build_sources(npu_device& device, const Plan& plan, std::string_view source,
                        const std::function<void(std::size_t done, std::size_t total)>& progress) {
   Programs programs;
   for (const std::string_view each : pieces_of(plan, source, &ProgramPart::source_bytes)) {
@@ -109,7 +109,7 @@ Programs build_sources(npu4_device& device, const Plan& plan, std::string_view s
   return programs;
 }
 
-Programs build_binaries(npu4_device& device, const Plan& plan, std::string_view source,
+Programs build_binaries(npu_device& device, const Plan& plan, std::string_view source,
                         std::string_view binary) {
   const auto sources = pieces_of(plan, source, &ProgramPart::source_bytes);
   const auto binaries = pieces_of(plan, binary, &ProgramPart::binary_bytes);

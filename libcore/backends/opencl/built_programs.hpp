@@ -18,7 +18,7 @@
 #include "cl_handle.hpp"
 #include "plan.hpp"
 
-struct npu4_device;
+struct npu_device;
 
 namespace npu::opencl {
 
@@ -50,17 +50,17 @@ using Programs = std::vector<std::shared_ptr<BuiltProgram>>;
 
 /// Builds the programs of a plan from their sources, as far as they are not there. `progress` is
 /// called between two of them. Throws StatusError with what the driver says.
-Programs build_sources(npu4_device& device, const Plan& plan, std::string_view source,
+Programs build_sources(npu_device& device, const Plan& plan, std::string_view source,
                        const std::function<void(std::size_t done, std::size_t total)>& progress);
 /// The same from binaries that the driver gave for this device, or from sources if it does not take
 /// them.
-Programs build_binaries(npu4_device& device, const Plan& plan, std::string_view source,
+Programs build_binaries(npu_device& device, const Plan& plan, std::string_view source,
                         std::string_view binary);
 /// The driver's binaries, one behind the other, with their sizes in the plan. Empty if the driver
 /// gives none.
 std::string binaries_of(const Programs& programs, Plan& plan);
 
 /// One program, not kept.
-ClProgram build_source(const npu4_device& device, std::string_view source);
+ClProgram build_source(const npu_device& device, std::string_view source);
 
 }  // namespace npu::opencl

@@ -23,8 +23,8 @@ std::uint64_t monotonic_ns() {
          static_cast<std::uint64_t>(at.tv_nsec);
 }
 
-npu4_clock_sample sample_between(std::uint64_t before, std::uint64_t after, std::uint64_t ended) {
-  npu4_clock_sample sample{};
+npu_clock_sample sample_between(std::uint64_t before, std::uint64_t after, std::uint64_t ended) {
+  npu_clock_sample sample{};
   sample.device_ns = ended;
   sample.host_ns = before + (after - before) / 2;
   sample.uncertainty_ns = (after - before + 1) / 2;
@@ -32,7 +32,7 @@ npu4_clock_sample sample_between(std::uint64_t before, std::uint64_t after, std:
 }
 
 /// Nothing if the driver does not say when the command ended.
-std::optional<npu4_clock_sample> dated_command(cl_command_queue queue, cl_mem memory) {
+std::optional<npu_clock_sample> dated_command(cl_command_queue queue, cl_mem memory) {
   const cl_uint nothing = 0;
   cl_event made = nullptr;
   const std::uint64_t before = monotonic_ns();
@@ -52,7 +52,7 @@ std::optional<npu4_clock_sample> dated_command(cl_command_queue queue, cl_mem me
 
 }  // namespace
 
-npu4_clock_sample DeviceClock::sample(const npu4_device& device) {
+npu_clock_sample DeviceClock::sample(const npu_device& device) {
   const std::lock_guard lock(mutex_);
   if (!queue_) {
     cl_int code = CL_SUCCESS;
@@ -61,16 +61,16 @@ npu4_clock_sample DeviceClock::sample(const npu4_device& device) {
     check_cl(code, "clCreateBuffer");
     queue_ = make_queue(device);
   }
-  std::optional<npu4_clock_sample> best;
+  std::optional<npu_clock_sample> best;
   for (int i = 0; i < kClockTries; ++i) {
     const auto tried = dated_command(queue_.get(), memory_.get());
-    if (!tried) throw StatusError{NPU4_UNSUPPORTED, "the driver does not say when commands ended"};
+    if (!tried) throw StatusError{NPU_UNSUPPORTED, "the driver does not say when commands ended"};
     if (!best || tried->uncertainty_ns < best->uncertainty_ns) best = tried;
   }
   return *best;
 }
 
-npu4_status clock_sample(npu4_device* device, npu4_clock_sample* sample, npu4_error* error) {
+npu_status clock_sample(npu_device* device, npu_clock_sample* sample, npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && sample != nullptr, "an argument is null");
     fill(sample, device->clock.sample(*device));

@@ -12,9 +12,9 @@ namespace npu::opencl {
 /// Tells what time it is on the clock that the driver dates commands with.
 class DeviceClock {
  public:
-  /// From any thread, beside anything else. Throws StatusError NPU4_UNSUPPORTED if the driver dates
+  /// From any thread, beside anything else. Throws StatusError NPU_UNSUPPORTED if the driver dates
   /// nothing, ClError.
-  npu4_clock_sample sample(const npu4_device& device);
+  npu_clock_sample sample(const npu_device& device);
 
  private:
   std::mutex mutex_;

@@ -20,7 +20,7 @@ std::uint64_t largest(const std::vector<PlanTensor>& tensors) {
 }  // namespace
 
 // Scratch memory is at 0.
-TrialMemory::TrialMemory(npu4_device& device, const Plan& plan)
+TrialMemory::TrialMemory(npu_device& device, const Plan& plan)
     : device_(device), bytes_(aligned(plan.scratch_bytes)) {
   faults_ = add(plan.faults.size() * sizeof(FaultWord));
   inputs_ = add(largest(plan.inputs));
@@ -76,7 +76,7 @@ StartedKernel started_kernel(std::uint64_t number, const Launch& launch) {
   return {number, launch.local, is_small_range(launch.global)};
 }
 
-void start_kernels(npu4_device& device, const Plan& plan, const Programs& programs,
+void start_kernels(npu_device& device, const Plan& plan, const Programs& programs,
                    const std::function<void(std::size_t done, std::size_t total)>& progress) {
   if (!device.machine.finishes_at_start) return;
   try {

@@ -15,7 +15,7 @@ namespace npu::opencl {
 class TrialMemory {
  public:
   /// Throws MemoryLimitError or ClError if there is none.
-  TrialMemory(npu4_device& device, const Plan& plan);
+  TrialMemory(npu_device& device, const Plan& plan);
 
   /// Starts a launch and waits for its end; gives its time on the device's clock if that is known.
   std::optional<std::uint64_t> start(const Launch& launch, cl_kernel kernel) const;
@@ -24,7 +24,7 @@ class TrialMemory {
   std::uint64_t offset_of(const Place& place) const;
   std::uint64_t add(std::uint64_t size);
 
-  const npu4_device& device_;
+  const npu_device& device_;
   MemoryShare share_;
   ClMemory memory_;
   std::uint64_t faults_ = 0;
@@ -41,7 +41,7 @@ StartedKernel started_kernel(std::uint64_t number, const Launch& launch);
 /// Lets the driver finish the kernels of a plan, so that the programs' binaries have them. Those
 /// that were started before are left out. `progress` is told how many launches are done. Nothing
 /// happens where drivers compile all at once, or where there is no memory.
-void start_kernels(npu4_device& device, const Plan& plan, const Programs& programs,
+void start_kernels(npu_device& device, const Plan& plan, const Programs& programs,
                    const std::function<void(std::size_t done, std::size_t total)>& progress);
 
 }  // namespace npu::opencl

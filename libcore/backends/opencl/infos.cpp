@@ -16,48 +16,48 @@ const char* option_keys() {
 
 /// A device's facts in the form of the interface.
 struct DeviceSheet {
-  npu4_memory_info memory{};
-  const npu4_memory_info* memories[1]{};
-  std::vector<npu4_dtype_info> dtypes;
-  std::vector<const npu4_dtype_info*> dtype_pointers;
-  npu4_device_info info{};
+  npu_memory_info memory{};
+  const npu_memory_info* memories[1]{};
+  std::vector<npu_dtype_info> dtypes;
+  std::vector<const npu_dtype_info*> dtype_pointers;
+  npu_device_info info{};
 };
 
 void fill_dtypes(DeviceSheet& sheet, const DeviceFacts& facts) {
   for (std::uint32_t dtype = 0; dtype < static_cast<std::uint32_t>(kDTypeCount); ++dtype) {
-    if (dtype == NPU4_COMPLEX64 || dtype == NPU4_COMPLEX128) continue;
-    if (dtype == NPU4_FLOAT64 && !facts.machine.has_float64) continue;
-    npu4_dtype_info info{};
+    if (dtype == NPU_COMPLEX64 || dtype == NPU_COMPLEX128) continue;
+    if (dtype == NPU_FLOAT64 && !facts.machine.has_float64) continue;
+    npu_dtype_info info{};
     info.struct_size = sizeof info;
     info.dtype = dtype;
-    info.flags = NPU4_DTYPE_STORAGE | NPU4_DTYPE_ARITHMETIC;
+    info.flags = NPU_DTYPE_STORAGE | NPU_DTYPE_ARITHMETIC;
     sheet.dtypes.push_back(info);
   }
-  for (const npu4_dtype_info& info : sheet.dtypes) sheet.dtype_pointers.push_back(&info);
+  for (const npu_dtype_info& info : sheet.dtypes) sheet.dtype_pointers.push_back(&info);
 }
 
-npu4_memory_info memory_of(const DeviceFacts& facts) {
-  npu4_memory_info memory{};
+npu_memory_info memory_of(const DeviceFacts& facts) {
+  npu_memory_info memory{};
   memory.struct_size = sizeof memory;
   memory.name = "global";
-  memory.kind = NPU4_MEMORY_DEVICE;
-  memory.flags = NPU4_HOST_MAPPABLE;
-  memory.known = NPU4_KNOWN_TOTAL | NPU4_KNOWN_MAX_BUFFER;
+  memory.kind = NPU_MEMORY_DEVICE;
+  memory.flags = NPU_HOST_MAPPABLE;
+  memory.known = NPU_KNOWN_TOTAL | NPU_KNOWN_MAX_BUFFER;
   memory.total_bytes = facts.memory_bytes;
   memory.max_buffer_bytes = facts.largest_buffer;
   return memory;
 }
 
 std::uint32_t kind_of(cl_device_type type) {
-  if ((type & CL_DEVICE_TYPE_CPU) != 0) return NPU4_DEVICE_CPU;
-  return (type & CL_DEVICE_TYPE_GPU) != 0 ? NPU4_DEVICE_GPU : NPU4_DEVICE_OTHER;
+  if ((type & CL_DEVICE_TYPE_CPU) != 0) return NPU_DEVICE_CPU;
+  return (type & CL_DEVICE_TYPE_GPU) != 0 ? NPU_DEVICE_GPU : NPU_DEVICE_OTHER;
 }
 
 void fill_sheet(DeviceSheet& sheet, const DeviceFacts& facts) {
   fill_dtypes(sheet, facts);
   sheet.memory = memory_of(facts);
   sheet.memories[0] = &sheet.memory;
-  npu4_device_info& info = sheet.info;
+  npu_device_info& info = sheet.info;
   info.id = facts.id.c_str();
   info.name = facts.name.c_str();
   info.vendor = facts.vendor.c_str();
@@ -71,8 +71,8 @@ void fill_sheet(DeviceSheet& sheet, const DeviceFacts& facts) {
   info.memory_count = 1;
   info.dtypes = sheet.dtype_pointers.data();
   info.dtype_count = sheet.dtype_pointers.size();
-  info.known = NPU4_KNOWN_COMPUTE_UNITS | NPU4_KNOWN_CLOCK | NPU4_KNOWN_ON_CHIP |
-               NPU4_KNOWN_IN_FLIGHT | NPU4_KNOWN_QUEUES | NPU4_KNOWN_COMPILES;
+  info.known = NPU_KNOWN_COMPUTE_UNITS | NPU_KNOWN_CLOCK | NPU_KNOWN_ON_CHIP | NPU_KNOWN_IN_FLIGHT |
+               NPU_KNOWN_QUEUES | NPU_KNOWN_COMPILES;
   info.compute_units = facts.compute_units;
   info.clock_hz = facts.clock_hz;
   info.on_chip_bytes = facts.local_bytes;
@@ -95,14 +95,14 @@ const DeviceFacts& find_device(const char* id) {
   for (const DeviceFacts& facts : device_list()) {
     if (id == nullptr ? facts.is_usable : facts.id == id) {
       if (facts.is_usable) return facts;
-      throw StatusError{NPU4_UNSUPPORTED, "device '" + facts.id + "': " + facts.why_not};
+      throw StatusError{NPU_UNSUPPORTED, "device '" + facts.id + "': " + facts.why_not};
     }
   }
   const DeviceFacts& first = device_list().front();
-  if (id == nullptr) throw StatusError{NPU4_UNSUPPORTED, first.why_not};
-  throw StatusError{NPU4_INVALID, "there is no device '" + std::string(id) +
-                                      "'; expected opencl:0 to opencl:" +
-                                      std::to_string(device_list().size() - 1)};
+  if (id == nullptr) throw StatusError{NPU_UNSUPPORTED, first.why_not};
+  throw StatusError{NPU_INVALID, "there is no device '" + std::string(id) +
+                                     "'; expected opencl:0 to opencl:" +
+                                     std::to_string(device_list().size() - 1)};
 }
 
 void read_tiles(const Json& json, Machine& machine) {
@@ -132,7 +132,7 @@ void read_tuning(const Json& json, const std::string& fingerprint, Machine& mach
   }
 }
 
-void read_options(const char* options, npu4_device& device) {
+void read_options(const char* options, npu_device& device) {
   if (options == nullptr || *options == '\0') return;
   const Json json = parse_json(options, "device options");
   require(json.is_object(), "device options: expected a JSON object");
@@ -145,35 +145,35 @@ void read_options(const char* options, npu4_device& device) {
 
 }  // namespace
 
-npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
+npu_status backend_info(npu_backend_info* info, npu_error* error) {
   return guarded(error, [&] {
     require(info != nullptr, "info is null");
-    npu4_backend_info filled{};
+    npu_backend_info filled{};
     filled.name = "opencl";
     filled.version = kVersion;
-    filled.ir_version_min = filled.ir_version_max = NPU4_IR_VERSION;
+    filled.ir_version_min = filled.ir_version_max = NPU_IR_VERSION;
     filled.option_keys = option_keys();
     fill(info, filled);
   });
 }
 
-npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error) {
+npu_status device_info(std::uint64_t index, npu_device_info* info, npu_error* error) {
   bool is_end = false;
-  const npu4_status status = guarded(error, [&] {
+  const npu_status status = guarded(error, [&] {
     is_end = index >= device_list().size();
     if (is_end) return;
     require(info != nullptr, "info is null");
     fill(info, sheets()[static_cast<std::size_t>(index)].info);
   });
-  return status == NPU4_OK && is_end ? NPU4_END : status;
+  return status == NPU_OK && is_end ? NPU_END : status;
 }
 
-npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_error* error) {
+npu_status device_open(const npu_open_args* args, npu_device** device, npu_error* error) {
   return guarded(error, [&] {
-    require(args != nullptr && NPU4_HAS(args, options) && device != nullptr, "an argument is null");
-    require((args->flags & NPU4_OPEN_COMPILE_ONLY) == 0,
+    require(args != nullptr && NPU_HAS(args, options) && device != nullptr, "an argument is null");
+    require((args->flags & NPU_OPEN_COMPILE_ONLY) == 0,
             "compiling without the device is not offered");
-    auto opened = std::make_unique<npu4_device>();
+    auto opened = std::make_unique<npu_device>();
     opened->facts = &find_device(args->device_id);
     opened->machine = opened->facts->machine;
     read_options(args->options, *opened);
@@ -183,16 +183,16 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
     check_cl(code, "clCreateContext");
     opened->queue = make_queue(*opened);
     const std::uint64_t all = opened->facts->memory_bytes;
-    const std::uint64_t limit = NPU4_HAS(args, memory_limit_bytes) ? args->memory_limit_bytes : 0;
+    const std::uint64_t limit = NPU_HAS(args, memory_limit_bytes) ? args->memory_limit_bytes : 0;
     opened->ledger = std::make_shared<MemoryLedger>(limit == 0 ? all : std::min(limit, all));
     *device = opened.release();
   });
 }
 
-void device_close(npu4_device* device) { delete device; }
+void device_close(npu_device* device) { delete device; }
 
-npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory_state* state,
-                          npu4_error* error) {
+npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
+                         npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && state != nullptr, "an argument is null");
     require(memory == 0, "there is one memory");
@@ -200,7 +200,7 @@ npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory
   });
 }
 
-ClQueue make_queue(const npu4_device& device) {
+ClQueue make_queue(const npu_device& device) {
   cl_int code = CL_SUCCESS;
   ClQueue queue(clCreateCommandQueue(device.context.get(), device.facts->device,
                                      CL_QUEUE_PROFILING_ENABLE, &code));

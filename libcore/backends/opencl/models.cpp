@@ -18,7 +18,7 @@
 namespace npu::opencl {
 namespace {
 
-Programs build(npu4_device& device, const BlobParts& parts) {
+Programs build(npu_device& device, const BlobParts& parts) {
   if (parts.fingerprint == device.facts->fingerprint) {
     return build_binaries(device, parts.plan, parts.source, parts.binary);
   }
@@ -41,8 +41,8 @@ std::uint64_t sum_of(const std::vector<PlanTensor>& tensors) {
   return sum;
 }
 
-npu4_memory_bytes bytes_of(const BlobParts& parts) {
-  npu4_memory_bytes bytes{};
+npu_memory_bytes bytes_of(const BlobParts& parts) {
+  npu_memory_bytes bytes{};
   for (const PlanTensor& weight : parts.plan.weights) bytes.weights_bytes += aligned(weight.bytes);
   bytes.scratch_bytes = parts.plan.scratch_bytes + parts.plan.faults.size() * sizeof(FaultWord);
   bytes.boundary_bytes = sum_of(parts.plan.inputs) + sum_of(parts.plan.outputs);
@@ -50,8 +50,8 @@ npu4_memory_bytes bytes_of(const BlobParts& parts) {
   return bytes;
 }
 
-PlanTensor tensor_of_host(const npu4_tensor* tensor) {
-  require(tensor != nullptr && NPU4_HAS(tensor, bytes) && tensor->name != nullptr,
+PlanTensor tensor_of_host(const npu_tensor* tensor) {
+  require(tensor != nullptr && NPU_HAS(tensor, bytes) && tensor->name != nullptr,
           "a weight is null or has no name");
   require(tensor->dtype < kDTypeCount, "a weight has an unknown dtype");
   require(tensor->shape != nullptr || tensor->rank == 0, "a weight has a rank but no shape");
@@ -62,15 +62,15 @@ PlanTensor tensor_of_host(const npu4_tensor* tensor) {
 }
 
 /// Uploads tensors one behind the other.
-void upload(npu4_device& device, const std::vector<const npu4_tensor*>& tensors,
-            npu4_weights& target) {
+void upload(npu_device& device, const std::vector<const npu_tensor*>& tensors,
+            npu_weights& target) {
   std::uint64_t bytes = 0;
-  for (const npu4_tensor* tensor : tensors) {
+  for (const npu_tensor* tensor : tensors) {
     target.offsets.emplace(tensor->name, std::pair{tensor_of_host(tensor), bytes});
     bytes += aligned(tensor->bytes);
   }
   target.memory = allocate(device, bytes, target.share, "the weights");
-  for (const npu4_tensor* tensor : tensors) {
+  for (const npu_tensor* tensor : tensors) {
     if (tensor->bytes == 0) continue;
     check_cl(clEnqueueWriteBuffer(device.queue.get(), target.memory.get(), CL_TRUE,
                                   static_cast<std::size_t>(target.offsets.at(tensor->name).second),
@@ -84,39 +84,39 @@ void check_weight(const PlanTensor& wanted, const PlanTensor& found) {
   if (wanted.dtype == found.dtype && wanted.shape == found.shape && wanted.bytes == found.bytes) {
     return;
   }
-  throw StatusError{NPU4_INVALID, "weight '" + wanted.name + "': expected " +
-                                      std::string(dtype_name(wanted.dtype)) + " " +
-                                      shape_text(wanted.shape) + ", found " +
-                                      std::string(dtype_name(found.dtype)) + " " +
-                                      shape_text(found.shape)};
+  throw StatusError{NPU_INVALID, "weight '" + wanted.name + "': expected " +
+                                     std::string(dtype_name(wanted.dtype)) + " " +
+                                     shape_text(wanted.shape) + ", found " +
+                                     std::string(dtype_name(found.dtype)) + " " +
+                                     shape_text(found.shape)};
 }
 
 /// Finds each weight of the plan among those shared and those given, and uploads the latter.
-void place_weights(npu4_model& model, const npu4_load_args& args) {
-  std::map<std::string, const npu4_tensor*> given;
+void place_weights(npu_model& model, const npu_load_args& args) {
+  std::map<std::string, const npu_tensor*> given;
   for (std::uint64_t i = 0; i < args.weight_count; ++i) {
     const PlanTensor tensor = tensor_of_host(args.weights[i]);
     given.emplace(tensor.name, args.weights[i]);
   }
-  const auto shared = [&](const std::string& name) -> const npu4_weights* {
+  const auto shared = [&](const std::string& name) -> const npu_weights* {
     for (std::uint64_t i = 0; i < args.shared_count; ++i) {
       if (args.shared[i] != nullptr && args.shared[i]->offsets.contains(name))
         return args.shared[i];
     }
     return nullptr;
   };
-  std::vector<const npu4_tensor*> own;
+  std::vector<const npu_tensor*> own;
   for (const PlanTensor& weight : model.plan.weights) {
     if (shared(weight.name) != nullptr) continue;
     const auto found = given.find(weight.name);
     if (found == given.end()) {
-      throw StatusError{NPU4_INVALID, "weight '" + weight.name + "' is missing"};
+      throw StatusError{NPU_INVALID, "weight '" + weight.name + "' is missing"};
     }
     own.push_back(found->second);
   }
   upload(*model.device, own, model.own);
   for (const PlanTensor& weight : model.plan.weights) {
-    const npu4_weights* from = shared(weight.name);
+    const npu_weights* from = shared(weight.name);
     if (from == nullptr) from = &model.own;
     const auto& [tensor, offset] = from->offsets.at(weight.name);
     check_weight(weight, tensor);
@@ -126,12 +126,12 @@ void place_weights(npu4_model& model, const npu4_load_args& args) {
 
 }  // namespace
 
-npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
+npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr, "an argument is null");
-    const npu4_entry& entry = only_entry(args);
+    const npu_entry& entry = only_entry(args);
     if (const std::string refusal = precision_refusal(args->options); !refusal.empty()) {
-      throw StatusError{NPU4_UNSUPPORTED, refusal};
+      throw StatusError{NPU_UNSUPPORTED, refusal};
     }
     const std::string_view text(entry.sub_ir, static_cast<std::size_t>(entry.sub_ir_size));
     const Graph graph = read_valid_graph(text, "sub-IR");
@@ -163,8 +163,8 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
   });
 }
 
-npu4_status blob_report(npu4_device* /*device*/, const void* blob, std::uint64_t size,
-                        const npu4_writer* report, npu4_error* error) {
+npu_status blob_report(npu_device* /*device*/, const void* blob, std::uint64_t size,
+                       const npu_writer* report, npu_error* error) {
   return guarded(error, [&] {
     require(report != nullptr, "report is null");
     const std::string_view text = read_blob(blob, size).report;
@@ -172,14 +172,14 @@ npu4_status blob_report(npu4_device* /*device*/, const void* blob, std::uint64_t
   });
 }
 
-npu4_status blob_check(npu4_device* device, const void* blob, std::uint64_t size,
-                       npu4_blob_verdict* verdict, npu4_error* error) {
+npu_status blob_check(npu_device* device, const void* blob, std::uint64_t size,
+                      npu_blob_verdict* verdict, npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && verdict != nullptr, "an argument is null");
     const BlobParts parts = read_blob(blob, size);
-    npu4_blob_verdict filled{};
+    npu_blob_verdict filled{};
     if (parts.fingerprint != device->facts->fingerprint) {
-      filled.verdict = NPU4_BLOB_SLOW;
+      filled.verdict = NPU_BLOB_SLOW;
       const std::string reason = "its kernels are compiled again, since they are of '" +
                                  std::string(parts.fingerprint) + "'";
       std::memcpy(filled.reason, reason.data(), std::min(reason.size(), sizeof filled.reason - 1));
@@ -188,68 +188,66 @@ npu4_status blob_check(npu4_device* device, const void* blob, std::uint64_t size
   });
 }
 
-npu4_status blob_memory(npu4_device* /*device*/, const void* blob, std::uint64_t size,
-                        npu4_memory_report* report, npu4_error* error) {
+npu_status blob_memory(npu_device* /*device*/, const void* blob, std::uint64_t size,
+                       npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
-    require(fill_report(report, bytes_of(read_blob(blob, size)), NPU4_MEMORY_BOUND),
+    require(fill_report(report, bytes_of(read_blob(blob, size)), NPU_MEMORY_BOUND),
             "the report has no room for one memory");
   });
 }
 
-npu4_status model_memory(npu4_model* model, npu4_memory_report* report, npu4_error* error) {
+npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
     require(model != nullptr, "an argument is null");
-    npu4_memory_bytes bytes = bytes_of({model->plan, {}, {}, {}, {}});
+    npu_memory_bytes bytes = bytes_of({model->plan, {}, {}, {}, {}});
     bytes.other_bytes = model->code_bytes;
-    require(fill_report(report, bytes, NPU4_MEMORY_BOUND), "the report has no room for one memory");
+    require(fill_report(report, bytes, NPU_MEMORY_BOUND), "the report has no room for one memory");
   });
 }
 
-npu4_status weights_load(npu4_device* device, const npu4_tensor* const* tensors,
-                         std::uint64_t count, npu4_model_info* info, npu4_weights** weights,
-                         npu4_error* error) {
+npu_status weights_load(npu_device* device, const npu_tensor* const* tensors, std::uint64_t count,
+                        npu_model_info* info, npu_weights** weights, npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && weights != nullptr && (tensors != nullptr || count == 0),
             "an argument is null");
-    auto made = std::make_unique<npu4_weights>();
-    std::vector<const npu4_tensor*> all;
+    auto made = std::make_unique<npu_weights>();
+    std::vector<const npu_tensor*> all;
     for (std::uint64_t i = 0; i < count; ++i) {
       tensor_of_host(tensors[i]);
       all.push_back(tensors[i]);
     }
     upload(*device, all, *made);
-    npu4_model_info filled{};
-    filled.flags = NPU4_RELEASES_WEIGHTS;
+    npu_model_info filled{};
+    filled.flags = NPU_RELEASES_WEIGHTS;
     if (info != nullptr) fill(info, filled);
     *weights = made.release();
   });
 }
 
-void weights_free(npu4_weights* weights) { delete weights; }
+void weights_free(npu_weights* weights) { delete weights; }
 
-npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_model_info* info,
-                       npu4_model** model, npu4_error* error) {
+npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_info* info,
+                      npu_model** model, npu_error* error) {
   return guarded(error, [&] {
-    require(
-        device != nullptr && args != nullptr && NPU4_HAS(args, shared_count) && model != nullptr,
-        "an argument is null");
+    require(device != nullptr && args != nullptr && NPU_HAS(args, shared_count) && model != nullptr,
+            "an argument is null");
     require(args->weights != nullptr || args->weight_count == 0, "weights is null");
     require(args->shared != nullptr || args->shared_count == 0, "shared is null");
     BlobParts parts = read_blob(args->blob, args->blob_size);
-    auto made = std::make_unique<npu4_model>();
+    auto made = std::make_unique<npu_model>();
     made->device = device;
     made->code_bytes = parts.binary.size();
     made->share = MemoryShare(device->ledger, made->code_bytes, "the kernels");
     made->programs = build(*device, parts);
     made->plan = std::move(parts.plan);
     place_weights(*made, *args);
-    npu4_model_info filled{};
-    filled.flags = NPU4_RELEASES_BLOB | NPU4_RELEASES_WEIGHTS;
+    npu_model_info filled{};
+    filled.flags = NPU_RELEASES_BLOB | NPU_RELEASES_WEIGHTS;
     if (info != nullptr) fill(info, filled);
     *model = made.release();
   });
 }
 
-void model_free(npu4_model* model) { delete model; }
+void model_free(npu_model* model) { delete model; }
 
 }  // namespace npu::opencl

@@ -15,12 +15,12 @@ std::string tensor_text(DType dtype, const Shape& shape) {
   return std::string(dtype_name(dtype)) + " " + shape_text(shape);
 }
 
-void check_buffer(const npu4_buffer* buffer, const PlanTensor& tensor, const char* kind) {
+void check_buffer(const npu_buffer* buffer, const PlanTensor& tensor, const char* kind) {
   require(buffer != nullptr, "a buffer is null");
   if (buffer->dtype == tensor.dtype && buffer->shape == tensor.shape) return;
-  throw StatusError{NPU4_INVALID, std::string(kind) + " '" + tensor.name + "': expected " +
-                                      tensor_text(tensor.dtype, tensor.shape) + ", found " +
-                                      tensor_text(buffer->dtype, buffer->shape)};
+  throw StatusError{NPU_INVALID, std::string(kind) + " '" + tensor.name + "': expected " +
+                                     tensor_text(tensor.dtype, tensor.shape) + ", found " +
+                                     tensor_text(buffer->dtype, buffer->shape)};
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ void enqueue_launch(cl_command_queue queue, cl_kernel kernel, const Launch& laun
 
 namespace {
 
-void clear_faults(npu4_program& program, cl_command_queue queue) {
+void clear_faults(npu_program& program, cl_command_queue queue) {
   const std::vector<FaultWord> none(program.model->plan.faults.size(), 0);
   check_cl(clEnqueueWriteBuffer(queue, program.faults.get(), CL_TRUE, 0,
                                 none.size() * sizeof(FaultWord), none.data(), 0, nullptr, nullptr),
@@ -68,7 +68,7 @@ void clear_faults(npu4_program& program, cl_command_queue queue) {
 }
 
 /// After a run that ended before anybody looked: what its kernels met is not the next run's.
-void forget_faults(npu4_program& program, cl_command_queue queue) {
+void forget_faults(npu_program& program, cl_command_queue queue) {
   if (program.model->plan.faults.empty()) return;
   try {
     clear_faults(program, queue);
@@ -79,7 +79,7 @@ void forget_faults(npu4_program& program, cl_command_queue queue) {
 
 /// The words of the faults, read behind the launches of a run: they are there when its queue is
 /// done, without another wait.
-std::vector<FaultWord> read_faults(const npu4_program& program, cl_command_queue queue) {
+std::vector<FaultWord> read_faults(const npu_program& program, cl_command_queue queue) {
   std::vector<FaultWord> words(program.model->plan.faults.size(), 0);
   if (words.empty()) return words;
   check_cl(clEnqueueReadBuffer(queue, program.faults.get(), CL_FALSE, 0,
@@ -89,17 +89,17 @@ std::vector<FaultWord> read_faults(const npu4_program& program, cl_command_queue
 }
 
 /// Throws StatusError if a kernel of the run met one.
-void check_faults(npu4_program& program, const std::vector<FaultWord>& words,
+void check_faults(npu_program& program, const std::vector<FaultWord>& words,
                   cl_command_queue queue) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == 0) continue;
     clear_faults(program, queue);
-    throw StatusError{NPU4_FAILED, program.model->plan.faults[i]};
+    throw StatusError{NPU_FAILED, program.model->plan.faults[i]};
   }
 }
 
-void make_kernels(npu4_program& program) {
-  const npu4_model& model = *program.model;
+void make_kernels(npu_program& program) {
+  const npu_model& model = *program.model;
   for (const Launch& launch : model.plan.launches) {
     const auto [which, number] = program_of(model.plan, launch.kernel);
     ClKernel kernel = make_kernel(model.programs[which]->program.get(), number, launch);
@@ -119,7 +119,7 @@ void make_kernels(npu4_program& program) {
 }
 
 /// When a launch began and ended on the device's clock.
-npu4_span span_of(const ClEvent& event) {
+npu_span span_of(const ClEvent& event) {
   cl_ulong begin = 0;
   cl_ulong end = 0;
   const bool is_known = clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_START,
@@ -127,29 +127,29 @@ npu4_span span_of(const ClEvent& event) {
                         clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof end,
                                                 &end, nullptr) == CL_SUCCESS;
   if (!is_known || end < begin) return {0, 0, 0};
-  return {begin, end, NPU4_SPAN_DURATION | NPU4_SPAN_PLACED};
+  return {begin, end, NPU_SPAN_DURATION | NPU_SPAN_PLACED};
 }
 
-void fill_profile(const Plan& plan, const std::vector<ClEvent>& events, npu4_profile& profile) {
+void fill_profile(const Plan& plan, const std::vector<ClEvent>& events, npu_profile& profile) {
   for (std::uint64_t i = 0; i < profile.node_count; ++i) {
-    profile.nodes[i] = {0, 0, NPU4_SPAN_DURATION};
+    profile.nodes[i] = {0, 0, NPU_SPAN_DURATION};
   }
   for (std::size_t i = 0; i < events.size(); ++i) {
-    const npu4_span span = span_of(events[i]);
+    const npu_span span = span_of(events[i]);
     if (profile.step_count != 0) profile.steps[i] = span;
     if (i == 0) profile.whole = span;
     if (span.end > profile.whole.end) profile.whole.end = span.end;
     if (profile.node_count == 0 || plan.launches[i].nodes.empty()) continue;
-    npu4_span& node = profile.nodes[plan.launches[i].nodes.front()];
+    npu_span& node = profile.nodes[plan.launches[i].nodes.front()];
     // Placed where its first launch begins; what lies between its launches is not its time.
-    if (node.flags == NPU4_SPAN_DURATION && span.flags != 0) {
+    if (node.flags == NPU_SPAN_DURATION && span.flags != 0) {
       node = {span.begin, span.begin, span.flags};
     }
     node.end += span.end - span.begin;
   }
 }
 
-void check_profile(const Plan& plan, const npu4_profile& profile) {
+void check_profile(const Plan& plan, const npu_profile& profile) {
   require(profile.step_count == 0 ||
               (profile.steps != nullptr && profile.step_count == plan.launches.size()),
           "another number of steps than the program has");
@@ -157,17 +157,17 @@ void check_profile(const Plan& plan, const npu4_profile& profile) {
           "another number of nodes than the program has");
 }
 
-npu4_profile* profile_of(const npu4_run_args& args) {
-  return NPU4_HAS(&args, profile) ? args.profile : nullptr;
+npu_profile* profile_of(const npu_run_args& args) {
+  return NPU_HAS(&args, profile) ? args.profile : nullptr;
 }
 
 }  // namespace
 
-npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
-                           npu4_program** program, npu4_error* error) {
+npu_status program_create(npu_model* model, const npu_program_args* /*args*/, npu_program** program,
+                          npu_error* error) {
   return guarded(error, [&] {
     require(model != nullptr && program != nullptr, "an argument is null");
-    auto made = std::make_unique<npu4_program>();
+    auto made = std::make_unique<npu_program>();
     made->model = model;
     made->scratch = allocate(*model->device, model->plan.scratch_bytes, made->share,
                              "the program's scratch memory");
@@ -181,17 +181,17 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* /*args*/,
   });
 }
 
-void program_free(npu4_program* program) { delete program; }
+void program_free(npu_program* program) { delete program; }
 
-void check_run(const npu4_program& program, const npu4_run_args& args) {
+void check_run(const npu_program& program, const npu_run_args& args) {
   const Plan& plan = program.model->plan;
   require(args.input_count == plan.inputs.size(), "another number of inputs than the program has");
   require(args.output_count == plan.outputs.size(),
           "another number of outputs than the program has");
   require(args.inputs != nullptr || args.input_count == 0, "inputs is null");
   require(args.outputs != nullptr || args.output_count == 0, "outputs is null");
-  const std::span<npu4_buffer* const> inputs(args.inputs, plan.inputs.size());
-  const std::span<npu4_buffer* const> outputs(args.outputs, plan.outputs.size());
+  const std::span<npu_buffer* const> inputs(args.inputs, plan.inputs.size());
+  const std::span<npu_buffer* const> outputs(args.outputs, plan.outputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_buffer(inputs[i], plan.inputs[i], "input");
     require(inputs[i]->device == program.model->device, "an input is another device's");
@@ -204,7 +204,7 @@ void check_run(const npu4_program& program, const npu4_run_args& args) {
                         std::ranges::find(before, outputs[i]) == before.end();
     require(is_new, "an output buffer is passed twice, or as an input, too");
   }
-  if (const npu4_profile* profile = profile_of(args)) check_profile(plan, *profile);
+  if (const npu_profile* profile = profile_of(args)) check_profile(plan, *profile);
 }
 
 namespace {
@@ -224,9 +224,9 @@ class Drain {
   cl_command_queue queue_;
 };
 
-void launch_all(npu4_program& program, const npu4_run_args& args, cl_command_queue queue) {
+void launch_all(npu_program& program, const npu_run_args& args, cl_command_queue queue) {
   const Plan& plan = program.model->plan;
-  npu4_profile* profile = profile_of(args);
+  npu_profile* profile = profile_of(args);
   std::vector<ClEvent> events;
   std::vector<FaultWord> faults;
   Drain drain(queue);  // before what the driver writes to goes
@@ -254,24 +254,24 @@ void launch_all(npu4_program& program, const npu4_run_args& args, cl_command_que
 
 }  // namespace
 
-void run_on(npu4_program& program, const npu4_run_args& args, cl_command_queue queue) {
+void run_on(npu_program& program, const npu_run_args& args, cl_command_queue queue) {
   try {
     launch_all(program, args, queue);
   } catch (ClError& failure) {
     forget_faults(program, queue);
     if (!is_out_of_memory(failure.code)) throw;
     // Drivers may look for memory only when a kernel is to run.
-    const npu4_device& device = *program.model->device;
+    const npu_device& device = *program.model->device;
     failure.asked_bytes = device.ledger->state().in_use_bytes;
     failure.there_bytes = device.facts->memory_bytes;
     throw;
   }
 }
 
-npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+npu_status run(npu_program* program, const npu_run_args* args, npu_error* error) {
   return guarded(error, [&] {
     require(program != nullptr, "program is null");
-    require(args != nullptr && NPU4_HAS(args, output_count), "the arguments are null");
+    require(args != nullptr && NPU_HAS(args, output_count), "the arguments are null");
     check_run(*program, *args);
     run_on(*program, *args, program->model->device->queue.get());
   });

@@ -70,9 +70,9 @@ Json memory_answer(const Plan& plan) {
 
 }  // namespace
 
-npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error) {
+npu_status check(npu_device* device, const npu_check_args* args, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && args != nullptr && NPU4_HAS(args, answer) &&
+    require(device != nullptr && args != nullptr && NPU_HAS(args, answer) &&
                 args->answer != nullptr && args->sub_ir != nullptr,
             "an argument is null");
     const std::string refusal = precision_refusal(args->options);

@@ -22,13 +22,13 @@ struct Completion {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_done = false;
-  npu4_status status = NPU4_OK;
-  npu4_error error{};
-  npu4_done callback = nullptr;
+  npu_status status = NPU_OK;
+  npu_error error{};
+  npu_done callback = nullptr;
   void* context = nullptr;
 
-  void finish(npu4_status ended, const npu4_error& with) {
-    npu4_done call = nullptr;
+  void finish(npu_status ended, const npu_error& with) {
+    npu_done call = nullptr;
     {
       const std::lock_guard lock(mutex);
       is_done = true;
@@ -43,12 +43,12 @@ struct Completion {
 
 }  // namespace npu::opencl
 
-struct npu4_event {
+struct npu_event {
   std::shared_ptr<npu::opencl::Completion> completion;
 };
 
-struct npu4_queue {
-  npu4_device* device = nullptr;
+struct npu_queue {
+  npu_device* device = nullptr;
   npu::opencl::ClQueue queue;
   std::mutex mutex;
   std::condition_variable changed;
@@ -61,7 +61,7 @@ struct npu4_queue {
 namespace npu::opencl {
 namespace {
 
-void serve(npu4_queue& queue) {
+void serve(npu_queue& queue) {
   std::unique_lock lock(queue.mutex);
   for (;;) {
     queue.changed.wait(lock, [&] { return !queue.work.empty() || queue.is_closing; });
@@ -78,7 +78,7 @@ void serve(npu4_queue& queue) {
 }
 
 /// Threads of a backend take no signal of the program.
-void start_thread(npu4_queue& queue) {
+void start_thread(npu_queue& queue) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -92,13 +92,13 @@ void start_thread(npu4_queue& queue) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-npu4_error empty_error() {
-  npu4_error error{};
+npu_error empty_error() {
+  npu_error error{};
   error.struct_size = sizeof error;
   return error;
 }
 
-npu4_status await(Completion& completion, std::uint64_t timeout_ns, npu4_error& error) {
+npu_status await(Completion& completion, std::uint64_t timeout_ns, npu_error& error) {
   std::unique_lock lock(completion.mutex);
   const auto is_done = [&] { return completion.is_done; };
   // No clock goes on for longer than that.
@@ -106,31 +106,31 @@ npu4_status await(Completion& completion, std::uint64_t timeout_ns, npu4_error& 
   if (timeout_ns >= kLongest) {
     completion.changed.wait(lock, is_done);
   } else if (!completion.changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns), is_done)) {
-    return NPU4_DEADLINE;
+    return NPU_DEADLINE;
   }
   error = completion.error;
   return completion.status;
 }
 
-void enqueue(const npu4_enqueue& where, npu4_event** event,
+void enqueue(const npu_enqueue& where, npu_event** event,
              std::function<void(cl_command_queue)> work) {
   std::vector<std::shared_ptr<Completion>> waits;
   for (std::uint64_t i = 0; i < where.wait_count; ++i) {
     require(where.wait[i] != nullptr, "an event is null");
     waits.push_back(where.wait[i]->completion);
   }
-  auto made = std::make_unique<npu4_event>();
+  auto made = std::make_unique<npu_event>();
   made->completion = std::make_shared<Completion>();
-  npu4_queue& queue = *where.queue;
+  npu_queue& queue = *where.queue;
   auto item = [&queue, waits = std::move(waits), completion = made->completion,
                work = std::move(work)] {
-    npu4_error error = empty_error();
-    npu4_status status = NPU4_OK;
+    npu_error error = empty_error();
+    npu_status status = NPU_OK;
     for (const auto& wait : waits) {
-      status = await(*wait, NPU4_FOREVER, error);
-      if (status != NPU4_OK) break;
+      status = await(*wait, NPU_FOREVER, error);
+      if (status != NPU_OK) break;
     }
-    if (status == NPU4_OK) status = guarded(&error, [&] { work(queue.queue.get()); });
+    if (status == NPU_OK) status = guarded(&error, [&] { work(queue.queue.get()); });
     completion->finish(status, error);
   };
   {
@@ -142,15 +142,15 @@ void enqueue(const npu4_enqueue& where, npu4_event** event,
   *event = made.release();
 }
 
-void check_enqueue(const npu4_enqueue* where, npu4_event* const* event) {
-  require(where != nullptr && NPU4_HAS(where, wait_count) && event != nullptr,
+void check_enqueue(const npu_enqueue* where, npu_event* const* event) {
+  require(where != nullptr && NPU_HAS(where, wait_count) && event != nullptr,
           "an argument is null");
   require(where->queue != nullptr, "the queue is null");
   require(where->wait != nullptr || where->wait_count == 0, "wait is null");
 }
 
-npu4_status submit_transfer(npu4_buffer* buffer, const npu4_transfer* transfer, bool writes,
-                            const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+npu_status submit_transfer(npu_buffer* buffer, const npu_transfer* transfer, bool writes,
+                           const npu_enqueue* where, npu_event** event, npu_error* error) {
   return guarded(error, [&] {
     check_enqueue(where, event);
     check_transfer(buffer, transfer);
@@ -163,11 +163,11 @@ npu4_status submit_transfer(npu4_buffer* buffer, const npu4_transfer* transfer, 
 
 }  // namespace
 
-npu4_status queue_open(npu4_device* device, const npu4_queue_args* /*args*/, npu4_queue** queue,
-                       npu4_error* error) {
+npu_status queue_open(npu_device* device, const npu_queue_args* /*args*/, npu_queue** queue,
+                      npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && queue != nullptr, "an argument is null");
-    auto made = std::make_unique<npu4_queue>();
+    auto made = std::make_unique<npu_queue>();
     made->device = device;
     made->queue = make_queue(*device);
     start_thread(*made);
@@ -175,7 +175,7 @@ npu4_status queue_open(npu4_device* device, const npu4_queue_args* /*args*/, npu
   });
 }
 
-void queue_close(npu4_queue* queue) {
+void queue_close(npu_queue* queue) {
   if (queue == nullptr) return;
   {
     const std::lock_guard lock(queue->mutex);
@@ -187,11 +187,11 @@ void queue_close(npu4_queue* queue) {
 }
 
 // Work starts by itself.
-npu4_status queue_flush(npu4_queue* queue, npu4_error* error) {
+npu_status queue_flush(npu_queue* queue, npu_error* error) {
   return guarded(error, [&] { require(queue != nullptr, "the queue is null"); });
 }
 
-npu4_status queue_finish(npu4_queue* queue, npu4_error* error) {
+npu_status queue_finish(npu_queue* queue, npu_error* error) {
   return guarded(error, [&] {
     require(queue != nullptr, "the queue is null");
     std::unique_lock lock(queue->mutex);
@@ -199,21 +199,21 @@ npu4_status queue_finish(npu4_queue* queue, npu4_error* error) {
   });
 }
 
-npu4_status submit(npu4_program* program, const npu4_run_args* args, const npu4_enqueue* where,
-                   npu4_event** event, npu4_error* error) {
+npu_status submit(npu_program* program, const npu_run_args* args, const npu_enqueue* where,
+                  npu_event** event, npu_error* error) {
   return guarded(error, [&] {
     check_enqueue(where, event);
     require(program != nullptr, "program is null");
-    require(args != nullptr && NPU4_HAS(args, output_count), "the arguments are null");
+    require(args != nullptr && NPU_HAS(args, output_count), "the arguments are null");
     check_run(*program, *args);
     require(program->model->device == where->queue->device, "the queue is another device's");
-    std::vector<npu4_buffer*> inputs(args->inputs, args->inputs + args->input_count);
-    std::vector<npu4_buffer*> outputs(args->outputs, args->outputs + args->output_count);
-    npu4_profile* profile = NPU4_HAS(args, profile) ? args->profile : nullptr;
+    std::vector<npu_buffer*> inputs(args->inputs, args->inputs + args->input_count);
+    std::vector<npu_buffer*> outputs(args->outputs, args->outputs + args->output_count);
+    npu_profile* profile = NPU_HAS(args, profile) ? args->profile : nullptr;
     enqueue(*where, event,
             [program, inputs = std::move(inputs), outputs = std::move(outputs),
              profile](cl_command_queue queue) {
-              npu4_run_args run{};
+              npu_run_args run{};
               run.struct_size = sizeof run;
               run.inputs = inputs.data();
               run.input_count = inputs.size();
@@ -225,37 +225,37 @@ npu4_status submit(npu4_program* program, const npu4_run_args* args, const npu4_
   });
 }
 
-npu4_status submit_write(npu4_buffer* buffer, const npu4_transfer* transfer,
-                         const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+npu_status submit_write(npu_buffer* buffer, const npu_transfer* transfer, const npu_enqueue* where,
+                        npu_event** event, npu_error* error) {
   return submit_transfer(buffer, transfer, true, where, event, error);
 }
 
-npu4_status submit_read(npu4_buffer* buffer, const npu4_transfer* transfer,
-                        const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+npu_status submit_read(npu_buffer* buffer, const npu_transfer* transfer, const npu_enqueue* where,
+                       npu_event** event, npu_error* error) {
   return submit_transfer(buffer, transfer, false, where, event, error);
 }
 
-npu4_status event_wait(npu4_event* event, std::uint64_t timeout_ns, npu4_error* error) {
-  npu4_error found = empty_error();
-  npu4_status status = NPU4_OK;
-  const npu4_status checked = guarded(error, [&] {
+npu_status event_wait(npu_event* event, std::uint64_t timeout_ns, npu_error* error) {
+  npu_error found = empty_error();
+  npu_status status = NPU_OK;
+  const npu_status checked = guarded(error, [&] {
     require(event != nullptr, "the event is null");
     status = await(*event->completion, timeout_ns, found);
-    if (status == NPU4_DEADLINE && found.text[0] == '\0') {
-      throw StatusError{NPU4_DEADLINE, "the work is not done yet"};
+    if (status == NPU_DEADLINE && found.text[0] == '\0') {
+      throw StatusError{NPU_DEADLINE, "the work is not done yet"};
     }
   });
-  if (checked != NPU4_OK) return checked;
-  if (status != NPU4_OK && error != nullptr) fill(error, found);
+  if (checked != NPU_OK) return checked;
+  if (status != NPU_OK && error != nullptr) fill(error, found);
   return status;
 }
 
-void event_free(npu4_event* event) { delete event; }
+void event_free(npu_event* event) { delete event; }
 
-npu4_status event_on_done(npu4_event* event, npu4_done callback, void* context, npu4_error* error) {
+npu_status event_on_done(npu_event* event, npu_done callback, void* context, npu_error* error) {
   bool is_done = false;
-  npu4_status ended = NPU4_OK;
-  const npu4_status status = guarded(error, [&] {
+  npu_status ended = NPU_OK;
+  const npu_status status = guarded(error, [&] {
     require(event != nullptr && callback != nullptr, "an argument is null");
     Completion& completion = *event->completion;
     const std::lock_guard lock(completion.mutex);
@@ -269,8 +269,8 @@ npu4_status event_on_done(npu4_event* event, npu4_done callback, void* context, 
   return status;
 }
 
-npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination, const npu4_enqueue* where,
-                        npu4_event** event, npu4_error* error) {
+npu_status buffer_copy(npu_buffer* source, npu_buffer* destination, const npu_enqueue* where,
+                       npu_event** event, npu_error* error) {
   return guarded(error, [&] {
     check_copy(source, destination);
     if (where == nullptr && event == nullptr) {

@@ -24,7 +24,7 @@ struct Best {
 };
 
 /// The text of one kernel's program; the others of it are there, too, but not started.
-std::optional<std::uint64_t> best_time(npu4_device& device, const LoweredGraph& lowered,
+std::optional<std::uint64_t> best_time(npu_device& device, const LoweredGraph& lowered,
                                        const Launch& launch, const TrialMemory& memory) {
   const auto [which, number] = program_of(lowered.plan, launch.kernel);
   const auto sources = pieces_of(lowered.plan, lowered.source, &ProgramPart::source_bytes);
@@ -45,7 +45,7 @@ std::optional<std::uint64_t> best_time(npu4_device& device, const LoweredGraph& 
 }  // namespace
 
 std::map<std::string, std::vector<std::int64_t>> measure_sizes(
-    npu4_device& device, const Graph& graph, Machine& machine,
+    npu_device& device, const Graph& graph, Machine& machine,
     const std::function<void(std::size_t done, std::size_t total)>& progress) {
   const auto lower = [&](const Machine& with) {
     return lower_graph(graph, with, [](std::size_t, std::size_t) {});

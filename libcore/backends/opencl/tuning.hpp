@@ -16,7 +16,7 @@ namespace npu::opencl {
 /// added to it. `progress` is told how many kernels are measured. Kernels that the device has no
 /// memory or no clock for are left out.
 std::map<std::string, std::vector<std::int64_t>> measure_sizes(
-    npu4_device& device, const Graph& graph, Machine& machine,
+    npu_device& device, const Graph& graph, Machine& machine,
     const std::function<void(std::size_t done, std::size_t total)>& progress);
 
 }  // namespace npu::opencl

@@ -38,7 +38,7 @@ extern "C" {
 /// A dense row-major tensor in host memory.
 struct npu_custom_tensor {
   const char* name;
-  npu4_dtype dtype;
+  npu_dtype dtype;
   std::uint32_t rank;
   const std::int64_t* shape;  ///< may be null if `rank` is 0
   const void* data;           ///< may be null if `bytes` is 0
@@ -57,16 +57,16 @@ struct npu_custom_op_call {
   void* host;  ///< pass it to allocate
   /// Memory for result `index`: dense, row-major, aligned to 64 bytes and uninitialised. Call it
   /// once for every result. It returns null for bad arguments or if there is no memory; return
-  /// NPU4_MEMORY then. A dtype or shape other than the document's is refused after the
+  /// NPU_MEMORY then. A dtype or shape other than the document's is refused after the
   /// function has returned.
-  void* (*allocate)(void* host, std::size_t index, npu4_dtype dtype, std::uint32_t rank,
+  void* (*allocate)(void* host, std::size_t index, npu_dtype dtype, std::uint32_t rank,
                     const std::int64_t* shape);
 };
 
-/// Runs one node. On failure returns a status other than NPU4_OK and writes one line to
+/// Runs one node. On failure returns a status other than NPU_OK and writes one line to
 /// error->text.
-typedef npu4_status (*npu_custom_op_function)(void* context, const npu_custom_op_call* call,
-                                              npu4_error* error);
+typedef npu_status (*npu_custom_op_function)(void* context, const npu_custom_op_call* call,
+                                             npu_error* error);
 
 struct npu_custom_op {
   const char* name;            ///< the op_type; must not be an op that the backend has
@@ -91,23 +91,23 @@ typedef const npu_custom_op_library* (*npu_custom_op_entry_function)(
 
 namespace npu {
 
-/// The npu4_dtype of a C++ type. 16-bit floats have no C++ type: access them as raw memory.
+/// The npu_dtype of a C++ type. 16-bit floats have no C++ type: access them as raw memory.
 template <typename T>
-constexpr npu4_dtype dtype_of() {
+constexpr npu_dtype dtype_of() {
   if constexpr (std::is_same_v<T, float>) {
-    return NPU4_FLOAT32;
+    return NPU_FLOAT32;
   } else if constexpr (std::is_same_v<T, double>) {
-    return NPU4_FLOAT64;
+    return NPU_FLOAT64;
   } else if constexpr (std::is_same_v<T, bool>) {
-    return NPU4_BOOL;
+    return NPU_BOOL;
   } else if constexpr (std::is_same_v<T, std::uint8_t>) {
-    return NPU4_UINT8;
+    return NPU_UINT8;
   } else {
     static_assert(std::is_integral_v<T> && std::is_signed_v<T>, "no dtype has this C++ type");
-    return sizeof(T) == 1   ? NPU4_INT8
-           : sizeof(T) == 2 ? NPU4_INT16
-           : sizeof(T) == 4 ? NPU4_INT32
-                            : NPU4_INT64;
+    return sizeof(T) == 1   ? NPU_INT8
+           : sizeof(T) == 2 ? NPU_INT16
+           : sizeof(T) == 4 ? NPU_INT32
+                            : NPU_INT64;
   }
 }
 
@@ -145,7 +145,7 @@ class CustomOpCall {
     }
     return {static_cast<const T*>(tensor.data), tensor.bytes / sizeof(T)};
   }
-  void* allocate(std::size_t index, npu4_dtype dtype, std::span<const std::int64_t> shape) const {
+  void* allocate(std::size_t index, npu_dtype dtype, std::span<const std::int64_t> shape) const {
     void* data = call_.allocate(call_.host, index, dtype, static_cast<std::uint32_t>(shape.size()),
                                 shape.data());
     if (data == nullptr) {
@@ -163,19 +163,19 @@ class CustomOpCall {
   const npu_custom_op_call& call_;
 };
 
-/// Wraps a C++ function as an npu_custom_op_function: an exception becomes NPU4_FAILED.
+/// Wraps a C++ function as an npu_custom_op_function: an exception becomes NPU_FAILED.
 template <void (*function)(const CustomOpCall&)>
-npu4_status custom_op(void* /*context*/, const npu_custom_op_call* call, npu4_error* error) {
+npu_status custom_op(void* /*context*/, const npu_custom_op_call* call, npu_error* error) {
   const char* text = "unknown exception";
   try {
     function(CustomOpCall(*call));
-    return NPU4_OK;
+    return NPU_OK;
   } catch (const std::exception& exception) {
     std::snprintf(error->text, sizeof error->text, "%s", exception.what());
   } catch (...) {
     std::snprintf(error->text, sizeof error->text, "%s", text);
   }
-  return NPU4_FAILED;
+  return NPU_FAILED;
 }
 
 }  // namespace npu

@@ -75,7 +75,7 @@ typedef struct npu_frontend_binding {
   int64_t value;
 } npu_frontend_binding;
 
-/* A dense row-major tensor. dtype is one of npu4_dtype in npu/backend.h. */
+/* A dense row-major tensor. dtype is one of npu_dtype in npu/backend.h. */
 typedef struct npu_frontend_tensor {
   uint64_t struct_size;
   const char* name;

@@ -152,7 +152,7 @@ static inline int npu_json_number(const npu_json* v, double* number) {
 
 /* ---- The sub-IR ---- */
 
-/* Element types: the numbers of npu4_dtype in npu/backend.h. */
+/* Element types: the numbers of npu_dtype in npu/backend.h. */
 enum {
   NPU_IR_FLOAT32 = 0,
   NPU_IR_FLOAT64 = 1,
@@ -176,7 +176,7 @@ enum { NPU_IR_INPUT = 0, NPU_IR_WEIGHT = 1, NPU_IR_RESULT = 2 };
 #define NPU_IR_NONE 0xffffffffu
 
 typedef struct npu_ir_tensor {
-  const char* name;     /* as in the npu4_tensor of a weight */
+  const char* name;     /* as in the npu_tensor of a weight */
   const int64_t* shape; /* `rank` extents of at least 0; never NULL */
   uint64_t elements;    /* their product; 1 for a scalar */
   uint64_t bytes;       /* row-major */

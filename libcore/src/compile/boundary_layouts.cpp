@@ -131,7 +131,7 @@ LayoutNames layouts_of(const Graph& graph, const Partition& partition,
 }
 
 bool may_refuse_layouts(const BackendError& error) {
-  return error.status() == NPU4_UNSUPPORTED || error.status() == NPU4_INVALID;
+  return error.status() == NPU_UNSUPPORTED || error.status() == NPU_INVALID;
 }
 
 std::string compile_options_text(const std::string& precision, const LayoutNames& layouts) {

@@ -245,12 +245,12 @@ class Round {
             instance->compile(sub_irs_[index].text, weights, options_text(index), hooks);
         return device_report(*instance, compiled.blob);
       } catch (const BackendError& error) {
-        if (error.status() == NPU4_CANCELLED) {
+        if (error.status() == NPU_CANCELLED) {
           watch_.check();  // says why
           break_contract(instance->backend(), "cancel",
                          "nobody asked it to stop: " + error.message());
         }
-        if (error.status() != NPU4_DEVICE_LOST || !forget_lost(opened, instance)) throw;
+        if (error.status() != NPU_DEVICE_LOST || !forget_lost(opened, instance)) throw;
         log(LogModule::kCompile, LogLevel::kInfo,
             [&] { return "device '" + device + "' is opened again: " + error.message(); });
       }
@@ -381,7 +381,7 @@ class Round {
                    .layouts;
     } catch (const BackendError& error) {
       // Row-major is always right. Whatever is wrong, the compile meets it, too, unless it is this.
-      if (error.status() == NPU4_INTERNAL) throw;
+      if (error.status() == NPU_INTERNAL) throw;
       log(LogModule::kCompile, LogLevel::kInfo,
           [&] { return partition_text(index) + ": no answer about layouts: " + error.message(); });
       return offers;

@@ -78,7 +78,7 @@ std::string add_aliases(const std::string& sub_ir,
 DeviceState::DeviceState(const std::shared_ptr<DeviceInstance>& device, const Tensor& begin) {
   const bool is_in_place = device->backend().has_feature("alias");
   for (int i = 0; i < (is_in_place ? 1 : 2); ++i) {
-    buffers_.push_back(device->allocate(begin.dtype(), begin.shape(), NPU4_USAGE_STATE));
+    buffers_.push_back(device->allocate(begin.dtype(), begin.shape(), NPU_USAGE_STATE));
   }
   set_value(begin);
 }

@@ -196,7 +196,7 @@ std::vector<Tensor> compute(const Graph& graph, const FoldedPart& part,
   const auto program = opened->compile_and_load(
       sub_ir, std::move(weights), program_signature(graph, graph.folded().size(), part.results));
   std::vector<std::shared_ptr<DeviceBuffer>> buffers;
-  std::vector<npu4_buffer*> inputs;
+  std::vector<npu_buffer*> inputs;
   for (const auto& [dtype, shape] : part.inputs) {
     buffers.push_back(opened->import_tensor(Tensor(dtype, shape)));
     inputs.push_back(buffers.back()->get());

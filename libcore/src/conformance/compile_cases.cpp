@@ -22,26 +22,26 @@ bool runs(const Harness& harness, const GraphSpec& graph, const std::string& blo
   const Harness quiet(harness.library, ignored, harness.quick);
   try {
     const Instance instance = make_instance(quiet, quiet.open(), graph, blob);
-    auto error = sized<npu4_error>();
-    return run(quiet, instance, error) == NPU4_OK;
+    auto error = sized<npu_error>();
+    return run(quiet, instance, error) == NPU_OK;
   } catch (const CaseStopped&) {
     return false;
   }
 }
 
 // Not taken, and by name: what a device does not run must not be computed wrongly.
-void expect_refused(const Harness& harness, npu4_device* device, const GraphSpec& graph,
+void expect_refused(const Harness& harness, npu_device* device, const GraphSpec& graph,
                     const std::string& what) {
   const Compiled compiled = harness.compile(device, graph);
-  if (compiled.status == NPU4_OK && (harness.library.flags & NPU4_ANY_OP) != 0) {
+  if (compiled.status == NPU_OK && (harness.library.flags & NPU_ANY_OP) != 0) {
     // Such a backend looks at shapes when it runs.
     harness.found.expect(!runs(harness, graph, compiled.blob), what + " compiles and runs");
     return;
   }
   harness.found.expect(
-      compiled.status == NPU4_UNSUPPORTED || compiled.status == NPU4_INVALID,
+      compiled.status == NPU_UNSUPPORTED || compiled.status == NPU_INVALID,
       "compile of " + what + " gives " + status_name(compiled.status) + ", expected UNSUPPORTED");
-  if (compiled.status == NPU4_OK) return;
+  if (compiled.status == NPU_OK) return;
   const std::string& name = graph.nodes.back().name;
   const std::string node(compiled.error.node, ::strnlen(compiled.error.node, 256));
   const std::string text(compiled.error.text, ::strnlen(compiled.error.text, 1024));
@@ -69,7 +69,7 @@ using TypedOp = std::pair<const char*, DType>;
 
 /// Which of them compile. All side by side first, and halves of what is refused, since drivers take
 /// longer to begin a program than to compile a kernel of it.
-std::set<TypedOp> compiled_ops(const Harness& harness, npu4_device* device,
+std::set<TypedOp> compiled_ops(const Harness& harness, npu_device* device,
                                const std::vector<TypedOp>& ops) {
   std::set<TypedOp> taken;
   std::vector<std::span<const TypedOp>> open{ops};
@@ -79,7 +79,7 @@ std::set<TypedOp> compiled_ops(const Harness& harness, npu4_device* device,
     if (some.empty()) continue;
     std::vector<GraphSpec> graphs;
     for (const auto& [op, dtype] : some) graphs.push_back(good_node(op, dtype));
-    if (harness.compile(device, side_by_side(graphs)).status == NPU4_OK) {
+    if (harness.compile(device, side_by_side(graphs)).status == NPU_OK) {
       taken.insert(some.begin(), some.end());
     } else if (some.size() > 1) {
       open.push_back(some.subspan(some.size() / 2));
@@ -89,7 +89,7 @@ std::set<TypedOp> compiled_ops(const Harness& harness, npu4_device* device,
   return taken;
 }
 
-std::set<TypedOp> compiled_ops(const Harness& harness, npu4_device* device) {
+std::set<TypedOp> compiled_ops(const Harness& harness, npu_device* device) {
   std::vector<TypedOp> ops;
   for (const DType dtype : harness.facts().dtypes) {
     for (const char* op : kUnaryOps) ops.emplace_back(op, dtype);
@@ -99,7 +99,7 @@ std::set<TypedOp> compiled_ops(const Harness& harness, npu4_device* device) {
 }
 
 // Relu and add are what most devices have; an op that is not compiled at all says nothing.
-void check_wrong_shapes(const Harness& harness, npu4_device* device, DType dtype,
+void check_wrong_shapes(const Harness& harness, npu_device* device, DType dtype,
                         const std::set<TypedOp>& compiled) {
   const auto x = named("x", dtype, {3, 5});
   const auto y = named("y", dtype, {3, 5});
@@ -134,13 +134,13 @@ void check_wrong_shapes(const Harness& harness, npu4_device* device, DType dtype
 }
 
 /// An attribute that an op has means something: what a device does not heed it refuses.
-void check_attributes(const Harness& harness, npu4_device* device, DType dtype) {
+void check_attributes(const Harness& harness, npu_device* device, DType dtype) {
   const auto x = named("x", dtype, {3, 5});
   const auto y = named("y", dtype, {3, 5});
   const auto sum = named("node_at_fault", dtype, {3, 5});
   const GraphSpec scaled = one_node("aten.add.Tensor", {x, y}, sum, {{"alpha", 3}});
   const Compiled compiled = harness.compile(device, scaled);
-  if (compiled.status == NPU4_OK) {
+  if (compiled.status == NPU_OK) {
     const Instance instance = make_instance(harness, harness.open(), scaled, compiled.blob);
     const Tensor actual = run_and_read(harness, instance).front();
     Tensor expected(dtype, sum.shape);
@@ -154,24 +154,24 @@ void check_attributes(const Harness& harness, npu4_device* device, DType dtype) 
   } else {
     expect_refused(harness, device, scaled, "an add with an alpha of 3");
   }
-  if (harness.compile(device, one_node("aten.add.Tensor", {x, y}, sum)).status == NPU4_OK) {
+  if (harness.compile(device, one_node("aten.add.Tensor", {x, y}, sum)).status == NPU_OK) {
     expect_refused(harness, device, one_node("aten.add.Tensor", {x, y}, sum, {{"alpha", "three"}}),
                    "an add whose alpha is a text");
   }
   if (harness.compile(device, one_node("aten.softmax.int", {x}, sum, {{"dim", 1}})).status ==
-      NPU4_OK) {
+      NPU_OK) {
     expect_refused(harness, device, one_node("aten.softmax.int", {x}, sum, {{"dim", 5}}),
                    "a softmax along dimension 5 of 2");
   }
 }
 
 /// More dimensions than most devices have: taken and computed, or refused.
-void check_high_rank(const Harness& harness, npu4_device* device, DType dtype) {
+void check_high_rank(const Harness& harness, npu_device* device, DType dtype) {
   const Shape shape{1, 2, 1, 2, 1, 2, 1, 1, 2, 1, 1, 2};
   const GraphSpec graph = one_node("aten.relu.default", {named("x", dtype, shape)},
                                    named("node_at_fault", dtype, shape));
   const Compiled compiled = harness.compile(device, graph);
-  if (compiled.status != NPU4_OK) {
+  if (compiled.status != NPU_OK) {
     expect_refused(harness, device, graph, "relu of 12 dimensions");
     return;
   }
@@ -215,11 +215,11 @@ void check_refusals(const Harness& harness) {
 
 namespace {
 
-void expect_invalid(const Harness& harness, npu4_device* device, const std::string& text,
+void expect_invalid(const Harness& harness, npu_device* device, const std::string& text,
                     const std::string& what) {
   const Compiled compiled = harness.compile(device, text);
   harness.found.expect(
-      compiled.status == NPU4_INVALID,
+      compiled.status == NPU_INVALID,
       "compile of " + what + " gives " + status_name(compiled.status) + ", not INVALID");
 }
 
@@ -274,7 +274,7 @@ const Fault kFaults[] = {
 
 void check_malformed_sub_irs(const Harness& harness) {
   const Instance sample = make_sample(harness);
-  npu4_device* device = sample.device.get();
+  npu_device* device = sample.device.get();
   const std::string text = sub_ir_text(sample.graph);
   const std::size_t places = harness.quick ? 16 : 64;
   const std::size_t end = text.find_last_of('}');
@@ -296,13 +296,13 @@ void check_malformed_sub_irs(const Harness& harness) {
 void check_same_blob(const Harness& harness) {
   const Instance sample = make_sample(harness);
   const Compiled again = harness.compile_with(
-      sample.device.get(), sample.graph, [](npu4_compile_args& args) { args.progress = nullptr; });
-  harness.found.require(again.status == NPU4_OK, "a second compile fails");
+      sample.device.get(), sample.graph, [](npu_compile_args& args) { args.progress = nullptr; });
+  harness.found.require(again.status == NPU_OK, "a second compile fails");
   const bool is_same = again.blob == sample.blob;
-  const bool is_promised = (harness.library.flags & NPU4_DETERMINISTIC) != 0;
+  const bool is_promised = (harness.library.flags & NPU_DETERMINISTIC) != 0;
   if (is_promised) harness.found.note(sample.blob);
   harness.found.expect(is_same || !is_promised,
-                       "the same arguments compile to other bytes, but NPU4_DETERMINISTIC is set");
+                       "the same arguments compile to other bytes, but NPU_DETERMINISTIC is set");
   const std::vector<Tensor> expected = run_and_read(harness, sample);
   const Instance other = make_instance(harness, harness.open(), sample.graph, again.blob);
   harness.found.expect(same_bits(run_and_read(harness, other), expected),
@@ -312,28 +312,26 @@ void check_same_blob(const Harness& harness) {
 namespace {
 
 // Loads a blob that may be damaged, and runs what comes of it: any values, but no crash.
-npu4_status try_blob(const Harness& harness, const Instance& sample, const std::string& blob) {
-  const bool holds_weights = (harness.library.flags & NPU4_BLOB_HOLDS_WEIGHTS) != 0;
+npu_status try_blob(const Harness& harness, const Instance& sample, const std::string& blob) {
+  const bool holds_weights = (harness.library.flags & NPU_BLOB_HOLDS_WEIGHTS) != 0;
   LoadedModel model(harness.api, blob,
                     holds_weights ? std::vector<WeightSpec>() : sample.graph.weights);
-  auto error = sized<npu4_error>();
-  const npu4_status status = model.load(sample.device.get(), error);
+  auto error = sized<npu_error>();
+  const npu_status status = model.load(sample.device.get(), error);
   harness.check_error(status, error, "model_load of a damaged blob");
-  if (status != NPU4_OK) return status;
-  const auto args = sized<npu4_program_args>();
-  npu4_program* program = nullptr;
-  if (harness.api.program_create(model.get(), &args, &program, &error) != NPU4_OK) return status;
+  if (status != NPU_OK) return status;
+  const auto args = sized<npu_program_args>();
+  npu_program* program = nullptr;
+  if (harness.api.program_create(model.get(), &args, &program, &error) != NPU_OK) return status;
   const ProgramPtr owned(program, harness.api.program_free);
-  const std::vector<npu4_buffer*> inputs = sample.input_handles();
-  const std::vector<npu4_buffer*> outputs = sample.output_handles();
-  const npu4_run_args with = run_args(inputs, outputs);
+  const std::vector<npu_buffer*> inputs = sample.input_handles();
+  const std::vector<npu_buffer*> outputs = sample.output_handles();
+  const npu_run_args with = run_args(inputs, outputs);
   harness.api.run(program, &with, &error);
   return status;
 }
 
-bool is_refusal(npu4_status status) {
-  return status == NPU4_INVALID || status == NPU4_INCOMPATIBLE;
-}
+bool is_refusal(npu_status status) { return status == NPU_INVALID || status == NPU_INCOMPATIBLE; }
 
 /// Where a blob names an architecture: as a string in quotes or between bytes that are no text, not
 /// as a part of another name such as "jit:avx2".
@@ -357,17 +355,17 @@ void check_other_arch(const Harness& harness, const Instance& sample) {
   const std::size_t at = find_arch(other, arch);
   if (at == std::string::npos) return;
   other.replace(at, arch.size(), std::string(arch.size(), 'z'));
-  const npu4_status status = try_blob(harness, sample, other);
+  const npu_status status = try_blob(harness, sample, other);
   harness.found.expect(is_refusal(status), "a blob for another arch than '" + arch + "' gives " +
                                                status_name(status) + ", not INCOMPATIBLE");
   if (harness.api.blob_check == nullptr) return;
-  auto verdict = sized<npu4_blob_verdict>();
-  auto error = sized<npu4_error>();
-  const npu4_status checked =
+  auto verdict = sized<npu_blob_verdict>();
+  auto error = sized<npu_error>();
+  const npu_status checked =
       harness.api.blob_check(sample.device.get(), other.data(), other.size(), &verdict, &error);
   harness.check_error(checked, error, "blob_check of a blob for another arch");
   harness.found.expect(
-      checked == NPU4_INVALID || (checked == NPU4_OK && verdict.verdict == NPU4_BLOB_OTHER),
+      checked == NPU_INVALID || (checked == NPU_OK && verdict.verdict == NPU_BLOB_OTHER),
       "blob_check takes a blob for another arch");
 }
 
@@ -379,7 +377,7 @@ void check_damaged_blobs(const Harness& harness) {
   const std::vector<Tensor> expected = run_and_read(harness, sample);
   for (std::size_t i = 0; i < 64; ++i) {
     const std::size_t size = blob.size() * i / 64;
-    const npu4_status status = try_blob(harness, sample, blob.substr(0, size));
+    const npu_status status = try_blob(harness, sample, blob.substr(0, size));
     harness.found.expect(is_refusal(status), "a blob cut from " + std::to_string(blob.size()) +
                                                  " to " + std::to_string(size) + " bytes gives " +
                                                  status_name(status) + ", not INVALID");
@@ -389,10 +387,10 @@ void check_damaged_blobs(const Harness& harness) {
   for (int i = 0; i < flips; ++i) {
     std::string damaged = blob;
     damaged[random() % damaged.size()] ^= static_cast<char>(1 + random() % 255);
-    const npu4_status status = try_blob(harness, sample, damaged);
-    harness.found.expect(status == NPU4_OK || is_refusal(status) || status == NPU4_UNSUPPORTED ||
-                             status == NPU4_MEMORY,
-                         "a blob with a changed byte gives " + status_name(status));
+    const npu_status status = try_blob(harness, sample, damaged);
+    harness.found.expect(
+        status == NPU_OK || is_refusal(status) || status == NPU_UNSUPPORTED || status == NPU_MEMORY,
+        "a blob with a changed byte gives " + status_name(status));
   }
   check_other_arch(harness, sample);
   std::string noise(4096, '\0');

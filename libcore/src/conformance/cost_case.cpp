@@ -54,9 +54,9 @@ double least_seconds(const Harness& harness, const Instance& instance) {
   double least = std::numeric_limits<double>::max();
   const auto start = Time::now();
   for (int runs = 0; runs < kRuns || Time::now() - start < kTime; ++runs) {
-    auto error = sized<npu4_error>();
+    auto error = sized<npu_error>();
     const auto begin = Time::now();
-    const npu4_status status = run(harness, instance, error);
+    const npu_status status = run(harness, instance, error);
     least = std::min(least, std::chrono::duration<double>(Time::now() - begin).count());
     harness.require_ok(status, error, "run");
   }
@@ -79,15 +79,15 @@ void compare_seconds(const Harness& harness, const Json& answer, const Instance&
 }
 
 /// What the backend says of the blob, over all memories; without that, the weights as they are.
-std::optional<npu4_memory_bytes> stated_memory(const Harness& harness, const Instance& instance) {
+std::optional<npu_memory_bytes> stated_memory(const Harness& harness, const Instance& instance) {
   if (harness.api.blob_memory == nullptr) return std::nullopt;
   ReportRoom room(std::max<std::size_t>(harness.facts().memory_flags.size(), 1));
-  auto error = sized<npu4_error>();
+  auto error = sized<npu_error>();
   harness.require_ok(harness.api.blob_memory(instance.device.get(), instance.blob.data(),
                                              instance.blob.size(), room.get(), &error),
                      error, "blob_memory");
-  npu4_memory_bytes sum{};
-  for (const npu4_memory_bytes& each : room.memories()) {
+  npu_memory_bytes sum{};
+  for (const npu_memory_bytes& each : room.memories()) {
     sum.weights_bytes += each.weights_bytes;
     sum.scratch_bytes += each.scratch_bytes;
     sum.boundary_bytes += each.boundary_bytes;
@@ -125,10 +125,10 @@ void check_costs(const Harness& harness) {
   DevicePtr device = harness.open();
   for (const GraphSpec& graph : costly_graphs(harness.facts().dtypes.front())) {
     const Compiled compiled = harness.compile(device.get(), graph);
-    if (compiled.status == NPU4_UNSUPPORTED) continue;
+    if (compiled.status == NPU_UNSUPPORTED) continue;
     harness.require_ok(compiled.status, compiled.error, "compile");
     const Answer said = ask(harness, device.get(), sub_ir_text(graph));
-    harness.found.require(said.status == NPU4_OK, "check gives " + status_name(said.status));
+    harness.found.require(said.status == NPU_OK, "check gives " + status_name(said.status));
     const Json answer = Json::parse(said.text, nullptr, false);
     harness.found.require(answer.is_object(), "the answer of check is no JSON object");
     if (find_member(answer, "seconds") == nullptr && find_member(answer, "memory") == nullptr) {

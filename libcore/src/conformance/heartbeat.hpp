@@ -12,7 +12,7 @@ inline constexpr const char* kBeatVariable = "NPU_CHECK_BEATS";
 /// most. From any thread; does nothing in a process that nobody watches.
 void beat() noexcept;
 
-/// The same as an npu4_progress, which never stops a compile.
+/// The same as an npu_progress, which never stops a compile.
 std::uint32_t beat_of_compile(void* context, std::uint64_t done, std::uint64_t total,
                               const char* phase);
 

@@ -18,10 +18,10 @@ std::string layout_options(const LayoutNames& layouts) {
 }
 
 /// The layouts that a backend lists for a tensor, inputs coming as `inputs` says.
-std::vector<std::string> listed(const Harness& harness, npu4_device* device, const GraphSpec& graph,
+std::vector<std::string> listed(const Harness& harness, npu_device* device, const GraphSpec& graph,
                                 const std::string& tensor, const LayoutNames& inputs) {
   const Answer answer = ask(harness, device, sub_ir_text(graph), layout_options(inputs));
-  if (answer.status != NPU4_OK) return {};
+  if (answer.status != NPU_OK) return {};
   const Json json = Json::parse(answer.text, nullptr, false);
   const Json* boundaries = json.is_object() ? find_member(json, "boundaries") : nullptr;
   if (boundaries == nullptr) return {};
@@ -50,7 +50,7 @@ struct Part {
 /// A graph whose first input and output have one type, so that it can follow itself.
 class LayoutCheck {
  public:
-  LayoutCheck(const Harness& harness, npu4_device* device, const GraphSpec& graph)
+  LayoutCheck(const Harness& harness, npu_device* device, const GraphSpec& graph)
       : harness_(harness),
         device_(device),
         graph_(graph),
@@ -81,13 +81,13 @@ class LayoutCheck {
   }
 
  private:
-  npu4_status create(const std::string& layout, BufferPtr& made) const {
-    npu4_buffer_desc desc = buffer_desc(y_);
-    desc.usage = NPU4_USAGE_OUTPUT;
+  npu_status create(const std::string& layout, BufferPtr& made) const {
+    npu_buffer_desc desc = buffer_desc(y_);
+    desc.usage = NPU_USAGE_OUTPUT;
     desc.layout = layout.empty() ? nullptr : layout.c_str();
-    npu4_buffer* buffer = nullptr;
-    auto error = sized<npu4_error>();
-    const npu4_status status = harness_.api.buffer_create(device_, &desc, &buffer, &error);
+    npu_buffer* buffer = nullptr;
+    auto error = sized<npu_error>();
+    const npu_status status = harness_.api.buffer_create(device_, &desc, &buffer, &error);
     harness_.check_error(status, error, "buffer_create with a layout");
     made = BufferPtr(buffer, harness_.api.buffer_free);
     return status;
@@ -95,9 +95,9 @@ class LayoutCheck {
 
   BufferPtr buffer_in(const std::string& layout) const {
     BufferPtr buffer(nullptr, harness_.api.buffer_free);
-    const npu4_status status = create(layout, buffer);
+    const npu_status status = create(layout, buffer);
     harness_.found.require(
-        status == NPU4_OK && buffer != nullptr,
+        status == NPU_OK && buffer != nullptr,
         "buffer_create in '" + layout + "', which check lists, gives " + status_name(status));
     return buffer;
   }
@@ -114,7 +114,7 @@ class LayoutCheck {
               {}};
     part.program = harness_.create(part.model->get());
     for (const TensorSpec& input : graph_.inputs) {
-      part.in.push_back(harness_.make_buffer(device_, input, NPU4_USAGE_INPUT));
+      part.in.push_back(harness_.make_buffer(device_, input, NPU_USAGE_INPUT));
       harness_.write(part.in.back().get(), test_values(input, 1));
     }
     part.out.push_back(buffer_in(output));
@@ -122,12 +122,12 @@ class LayoutCheck {
   }
 
   /// Its first output, row-major; `first` takes the place of the first input.
-  Tensor run_on(const Part& part, npu4_buffer* first) const {
-    std::vector<npu4_buffer*> inputs = handles(part.in);
+  Tensor run_on(const Part& part, npu_buffer* first) const {
+    std::vector<npu_buffer*> inputs = handles(part.in);
     if (first != nullptr) inputs.front() = first;
-    const std::vector<npu4_buffer*> outputs = handles(part.out);
-    const npu4_run_args args = run_args(inputs, outputs);
-    auto error = sized<npu4_error>();
+    const std::vector<npu_buffer*> outputs = handles(part.out);
+    const npu_run_args args = run_args(inputs, outputs);
+    auto error = sized<npu_error>();
     harness_.require_ok(harness_.api.run(part.program.get(), &args, &error), error,
                         "run with buffers in layouts");
     return harness_.read(part.out.front().get(), y_);
@@ -146,28 +146,27 @@ class LayoutCheck {
     const auto is_kept = [&] { return same_bits({harness_.read(buffer.get(), y_)}, {values}); };
     harness_.found.expect(is_kept(), "a buffer in '" + layout + "' does not keep what is written");
     const Tensor others = test_values(y_, 8);
-    auto piece = sized<npu4_transfer>();
+    auto piece = sized<npu_transfer>();
     piece.offset = values.bytes() / 4 * 2;
     piece.bytes = values.bytes() / 4;
     std::copy_n(others.data() + piece.offset, piece.bytes, values.mutable_data() + piece.offset);
     piece.data = values.mutable_data() + piece.offset;
-    auto error = sized<npu4_error>();
+    auto error = sized<npu_error>();
     harness_.require_ok(harness_.api.buffer_write(buffer.get(), &piece, &error), error,
                         "buffer_write of a piece");
     harness_.found.expect(is_kept(),
                           "a piece written to a buffer in '" + layout + "' is not where it was");
     if (harness_.api.buffer_map == nullptr) return;
     void* mapped = nullptr;
-    const npu4_status status =
-        harness_.api.buffer_map(buffer.get(), NPU4_ACCESS_READ, &mapped, &error);
-    harness_.found.expect(
-        status == NPU4_UNSUPPORTED,
-        "buffer_map in '" + layout + "' gives " + status_name(status) + ", not UNSUPPORTED");
+    const npu_status status =
+        harness_.api.buffer_map(buffer.get(), NPU_ACCESS_READ, &mapped, &error);
+    harness_.found.expect(status == NPU_UNSUPPORTED, "buffer_map in '" + layout + "' gives " +
+                                                         status_name(status) + ", not UNSUPPORTED");
   }
 
   void check_wrong(const Part& part, const std::string& layout) const {
-    const auto expect_invalid = [&](npu4_status status, const std::string& what) {
-      harness_.found.expect(status == NPU4_INVALID,
+    const auto expect_invalid = [&](npu_status status, const std::string& what) {
+      harness_.found.expect(status == NPU_INVALID,
                             what + " gives " + status_name(status) + ", not INVALID");
     };
     const std::string nobodys = harness_.library.name + ":nobody knows it";
@@ -177,12 +176,12 @@ class LayoutCheck {
     expect_invalid(
         harness_.compile(device_, sub_ir_text(graph_), graph_.weights, options.c_str()).status,
         "compile for a layout that there is not");
-    const std::vector<npu4_buffer*> inputs = handles(part.in);
+    const std::vector<npu_buffer*> inputs = handles(part.in);
     const BufferPtr plain = buffer_in("");
-    const std::vector<npu4_buffer*> outputs{plain.get()};
-    const npu4_run_args args = run_args(inputs, outputs);
-    auto error = sized<npu4_error>();
-    const npu4_status status = harness_.api.run(part.program.get(), &args, &error);
+    const std::vector<npu_buffer*> outputs{plain.get()};
+    const npu_run_args args = run_args(inputs, outputs);
+    auto error = sized<npu_error>();
+    const npu_status status = harness_.api.run(part.program.get(), &args, &error);
     harness_.check_error(status, error, "run with a buffer of another layout");
     expect_invalid(status, "run with a row-major buffer for a result in '" + layout + "'");
     check_wrong_input(part, layout);
@@ -191,16 +190,16 @@ class LayoutCheck {
   /// A value in a layout is none for a program that reads row-major ones.
   void check_wrong_input(const Part& part, const std::string& layout) const {
     const Part plain = make({}, "");
-    std::vector<npu4_buffer*> inputs = handles(plain.in);
+    std::vector<npu_buffer*> inputs = handles(plain.in);
     inputs.front() = part.out.front().get();
-    const std::vector<npu4_buffer*> outputs = handles(plain.out);
-    const npu4_run_args args = run_args(inputs, outputs);
-    auto error = sized<npu4_error>();
-    const npu4_status status = harness_.api.run(plain.program.get(), &args, &error);
+    const std::vector<npu_buffer*> outputs = handles(plain.out);
+    const npu_run_args args = run_args(inputs, outputs);
+    auto error = sized<npu_error>();
+    const npu_status status = harness_.api.run(plain.program.get(), &args, &error);
     harness_.check_error(status, error, "run with an input in a layout");
-    harness_.found.expect(status == NPU4_INVALID, "run with an input in '" + layout +
-                                                      "' that is to be row-major gives " +
-                                                      status_name(status) + ", not INVALID");
+    harness_.found.expect(status == NPU_INVALID, "run with an input in '" + layout +
+                                                     "' that is to be row-major gives " +
+                                                     status_name(status) + ", not INVALID");
   }
 
   /// A copy changes the layout, not the content.
@@ -210,7 +209,7 @@ class LayoutCheck {
     const BufferPtr plain = buffer_in("");
     const Tensor values = test_values(y_, 11);
     harness_.write(there.get(), values);
-    auto error = sized<npu4_error>();
+    auto error = sized<npu_error>();
     harness_.require_ok(
         harness_.api.buffer_copy(there.get(), plain.get(), nullptr, nullptr, &error), error,
         "buffer_copy from '" + layout + "'");
@@ -225,7 +224,7 @@ class LayoutCheck {
   }
 
   const Harness& harness_;
-  npu4_device* device_;
+  npu_device* device_;
   const GraphSpec& graph_;
   const TensorSpec x_;
   const TensorSpec y_;
@@ -259,7 +258,7 @@ void check_layouts(const Harness& harness) {
   for (const DType dtype : harness.facts().dtypes) {
     if (!is_floating_point(dtype)) continue;
     for (const GraphSpec& graph : graphs_of(dtype)) {
-      if (harness.compile(device.get(), graph).status != NPU4_OK) continue;
+      if (harness.compile(device.get(), graph).status != NPU_OK) continue;
       has_any = LayoutCheck(harness, device.get(), graph).run() || has_any;
     }
   }

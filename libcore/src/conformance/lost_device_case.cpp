@@ -11,20 +11,20 @@ void check_lost_device(const Harness& harness) {
   {
     const Instance doomed = make_instance(
         harness,
-        harness.open([](npu4_open_args& args) { args.options = R"({"test": "lose"})"; },
+        harness.open([](npu_open_args& args) { args.options = R"({"test": "lose"})"; },
                      "device_open with the option \"test\": \"lose\""),
         sample.graph, sample.blob);
     for (const char* which : {"a run that loses the device", "a run on a device that is lost"}) {
-      auto error = sized<npu4_error>();
-      const npu4_status status = run(harness, doomed, error);
+      auto error = sized<npu_error>();
+      const npu_status status = run(harness, doomed, error);
       harness.check_error(status, error, which);
-      harness.found.expect(status == NPU4_DEVICE_LOST,
+      harness.found.expect(status == NPU_DEVICE_LOST,
                            std::string(which) + " gives " + status_name(status));
     }
     if (harness.api.device_status != nullptr) {
-      auto error = sized<npu4_error>();
-      const npu4_status status = harness.api.device_status(doomed.device.get(), &error);
-      harness.found.expect(status == NPU4_DEVICE_LOST,
+      auto error = sized<npu_error>();
+      const npu_status status = harness.api.device_status(doomed.device.get(), &error);
+      harness.found.expect(status == NPU_DEVICE_LOST,
                            "device_status of a device that is lost gives " + status_name(status));
     }
   }  // everything of it is freed here

@@ -109,20 +109,20 @@ std::size_t check_nodes(const Harness& harness, Batch questions, std::uint64_t s
     const GraphSpec graph = graph_of(batch);
     DevicePtr device = harness.open();
     const Compiled compiled = harness.compile(device.get(), graph);
-    if (compiled.status == NPU4_OK) {
+    if (compiled.status == NPU_OK) {
       taken += batch.size();
       for (const Question& question : batch) computed.insert(question.dtype);
       compare_all(harness, batch,
                   make_instance(harness, std::move(device), graph, compiled.blob, seed));
     } else if (batch.size() > 1) {
-      harness.found.expect(compiled.status == NPU4_UNSUPPORTED,
+      harness.found.expect(compiled.status == NPU_UNSUPPORTED,
                            "compile of " + std::to_string(batch.size()) +
                                " nodes side by side gives " + status_name(compiled.status) + ": " +
                                compiled.error.text);
       open.push_back(batch.subspan(batch.size() / 2));
       open.push_back(batch.first(batch.size() / 2));
     } else {
-      harness.found.expect(compiled.status == NPU4_UNSUPPORTED,
+      harness.found.expect(compiled.status == NPU_UNSUPPORTED,
                            description(batch[0].node, batch[0].dtype) + ": compile gives " +
                                status_name(compiled.status) + ": " + compiled.error.text);
     }

@@ -36,89 +36,88 @@ GraphSpec sum_graph(const Harness& harness, int additions) {
   return graph;
 }
 
-npu4_status create_with(const Harness& harness, npu4_model* model, const npu4_program_args& args,
-                        ProgramPtr& program, const std::string& what) {
-  npu4_program* made = nullptr;
-  auto error = sized<npu4_error>();
-  const npu4_status status = harness.api.program_create(model, &args, &made, &error);
+npu_status create_with(const Harness& harness, npu_model* model, const npu_program_args& args,
+                       ProgramPtr& program, const std::string& what) {
+  npu_program* made = nullptr;
+  auto error = sized<npu_error>();
+  const npu_status status = harness.api.program_create(model, &args, &made, &error);
   harness.check_error(status, error, what);
-  program = ProgramPtr(status == NPU4_OK ? made : nullptr, harness.api.program_free);
+  program = ProgramPtr(status == NPU_OK ? made : nullptr, harness.api.program_free);
   return status;
 }
 
-ProgramPtr create_entry(const Harness& harness, npu4_model* model, const char* name) {
-  auto args = sized<npu4_program_args>();
+ProgramPtr create_entry(const Harness& harness, npu_model* model, const char* name) {
+  auto args = sized<npu_program_args>();
   args.entry = name;
   ProgramPtr program(nullptr, harness.api.program_free);
-  const npu4_status status = create_with(harness, model, args, program, "program_create");
-  harness.found.require(status == NPU4_OK, "program_create of the entry '" +
-                                               std::string(name != nullptr ? name : "") +
-                                               "' gives " + status_name(status));
+  const npu_status status = create_with(harness, model, args, program, "program_create");
+  harness.found.require(status == NPU_OK, "program_create of the entry '" +
+                                              std::string(name != nullptr ? name : "") +
+                                              "' gives " + status_name(status));
   return program;
 }
 
 /// Runs, which must succeed.
-void run_with(const Harness& harness, npu4_program* program,
-              const std::vector<npu4_buffer*>& inputs, const std::vector<npu4_buffer*>& outputs,
-              const std::string& what) {
-  const npu4_run_args args = run_args(inputs, outputs);
-  auto error = sized<npu4_error>();
+void run_with(const Harness& harness, npu_program* program, const std::vector<npu_buffer*>& inputs,
+              const std::vector<npu_buffer*>& outputs, const std::string& what) {
+  const npu_run_args args = run_args(inputs, outputs);
+  auto error = sized<npu_error>();
   harness.require_ok(harness.api.run(program, &args, &error), error, what);
 }
 
-npu4_memory_bytes memory_of(const Harness& harness, npu4_device* device, const std::string& blob) {
+npu_memory_bytes memory_of(const Harness& harness, npu_device* device, const std::string& blob) {
   ReportRoom room(std::max<std::size_t>(harness.facts().memory_flags.size(), 1));
-  auto error = sized<npu4_error>();
+  auto error = sized<npu_error>();
   harness.require_ok(harness.api.blob_memory(device, blob.data(), blob.size(), room.get(), &error),
                      error, "blob_memory");
   return room.memories().front();
 }
 
 /// A blob of several graphs, under the names that `names` has.
-Compiled compile_entries(const Harness& harness, npu4_device* device,
+Compiled compile_entries(const Harness& harness, npu_device* device,
                          const std::vector<GraphSpec>& graphs,
                          const std::vector<const char*>& names) {
   std::vector<std::string> texts;
   for (const GraphSpec& graph : graphs) texts.push_back(sub_ir_text(graph));
-  std::vector<npu4_entry> entries(graphs.size());
-  std::vector<const npu4_entry*> pointers;
+  std::vector<npu_entry> entries(graphs.size());
+  std::vector<const npu_entry*> pointers;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    entries[i] = sized<npu4_entry>();
+    entries[i] = sized<npu_entry>();
     entries[i].name = names[i];
     entries[i].sub_ir = texts[i].data();
     entries[i].sub_ir_size = texts[i].size();
     pointers.push_back(&entries[i]);
   }
-  return harness.compile_with(device, graphs.front(), [&](npu4_compile_args& args) {
+  return harness.compile_with(device, graphs.front(), [&](npu_compile_args& args) {
     args.entries = pointers.data();
     args.entry_count = pointers.size();
   });
 }
 
 /// The only entry of a blob has a name, too.
-void check_only_entry(const Harness& harness, npu4_device* device, const GraphSpec& graph) {
+void check_only_entry(const Harness& harness, npu_device* device, const GraphSpec& graph) {
   const Compiled compiled = compile_entries(harness, device, {graph}, {"only"});
   harness.require_ok(compiled.status, compiled.error, "compile of one entry");
   const auto model = harness.load(device, compiled.blob, graph.weights);
   create_entry(harness, model->get(), "only");
-  auto args = sized<npu4_program_args>();
+  auto args = sized<npu_program_args>();
   args.entry = "another";
   ProgramPtr none(nullptr, harness.api.program_free);
-  const npu4_status status =
+  const npu_status status =
       create_with(harness, model->get(), args, none, "program_create of an unknown entry");
-  harness.found.expect(status == NPU4_INVALID,
+  harness.found.expect(status == NPU_INVALID,
                        "program_create of another entry than the only one gives " +
                            status_name(status) + ", not INVALID");
 }
 
 /// Every entry has a report of its own, under its name.
-void check_entries_report(const Harness& harness, npu4_device* device, const std::string& blob) {
+void check_entries_report(const Harness& harness, npu_device* device, const std::string& blob) {
   if (harness.api.blob_report == nullptr) return;
   std::string text;
-  auto writer = sized<npu4_writer>();
+  auto writer = sized<npu_writer>();
   writer.context = &text;
   writer.write = append_bytes;
-  auto error = sized<npu4_error>();
+  auto error = sized<npu_error>();
   harness.require_ok(harness.api.blob_report(device, blob.data(), blob.size(), &writer, &error),
                      error, "blob_report of several entries");
   std::vector<std::string> names;
@@ -137,15 +136,15 @@ void check_entries_report(const Harness& harness, npu4_device* device, const std
 }
 
 /// What the device says is in use grows by one copy of the weights, not by one for each entry.
-void check_loaded_once(const Harness& harness, npu4_device* device, const std::string& blob,
+void check_loaded_once(const Harness& harness, npu_device* device, const std::string& blob,
                        const std::vector<WeightSpec>& weights, std::uint64_t bytes) {
   if (harness.api.device_memory == nullptr) return;
   const auto in_use = [&]() -> std::optional<std::uint64_t> {
-    auto state = sized<npu4_memory_state>();
-    auto error = sized<npu4_error>();
+    auto state = sized<npu_memory_state>();
+    auto error = sized<npu_error>();
     harness.require_ok(harness.api.device_memory(device, 0, &state, &error), error,
                        "device_memory");
-    if ((state.known & NPU4_KNOWN_IN_USE) == 0) return std::nullopt;
+    if ((state.known & NPU_KNOWN_IN_USE) == 0) return std::nullopt;
     return state.in_use_bytes;
   };
   const auto before = in_use();
@@ -164,24 +163,24 @@ void check_entries(const Harness& harness) {
   const std::vector<GraphSpec> graphs{sum_graph(harness, 1), sum_graph(harness, 3)};
   const std::vector<const char*> names{"short", "long"};
   DevicePtr device = harness.open();
-  npu4_device* const opened = device.get();
+  npu_device* const opened = device.get();
   const Compiled compiled = compile_entries(harness, opened, graphs, names);
-  if (compiled.status == NPU4_UNSUPPORTED) throw NotApplicable("no add with a weight compiles");
+  if (compiled.status == NPU_UNSUPPORTED) throw NotApplicable("no add with a weight compiles");
   harness.require_ok(compiled.status, compiled.error, "compile of two entries");
   const Compiled same = compile_entries(harness, opened, graphs, {"short", "short"});
-  harness.found.expect(same.status == NPU4_INVALID, "compile of two entries of one name gives " +
-                                                        status_name(same.status) + ", not INVALID");
+  harness.found.expect(same.status == NPU_INVALID, "compile of two entries of one name gives " +
+                                                       status_name(same.status) + ", not INVALID");
   const auto model = harness.load(opened, compiled.blob, graphs.front().weights);
   const ProgramPtr first = create_entry(harness, model->get(), nullptr);
   std::vector<ProgramPtr> programs;
   for (const char* name : names) programs.push_back(create_entry(harness, model->get(), name));
-  auto args = sized<npu4_program_args>();
+  auto args = sized<npu_program_args>();
   args.entry = "neither";
   ProgramPtr none(nullptr, harness.api.program_free);
-  const npu4_status status =
+  const npu_status status =
       create_with(harness, model->get(), args, none, "program_create of an unknown entry");
-  harness.found.expect(status == NPU4_INVALID, "program_create of an unknown entry gives " +
-                                                   status_name(status) + ", not INVALID");
+  harness.found.expect(status == NPU_INVALID, "program_create of an unknown entry gives " +
+                                                  status_name(status) + ", not INVALID");
   check_only_entry(harness, opened, graphs.front());
   std::vector<Instance> alone;
   for (const GraphSpec& graph : graphs) {
@@ -190,12 +189,12 @@ void check_entries(const Harness& harness) {
     alone.push_back(make_instance(harness, harness.open(), graph, one.blob));
   }
   const TensorSpec input = graphs.front().inputs.front();
-  const BufferPtr in = harness.make_buffer(opened, input, NPU4_USAGE_INPUT);
-  const BufferPtr out = harness.make_buffer(opened, input, NPU4_USAGE_OUTPUT);
+  const BufferPtr in = harness.make_buffer(opened, input, NPU_USAGE_INPUT);
+  const BufferPtr out = harness.make_buffer(opened, input, NPU_USAGE_OUTPUT);
   harness.write(in.get(), alone.front().inputs.front());
   for (int i = 0; i < 6; ++i) {
     const std::size_t entry = static_cast<std::size_t>(i % 3 == 1);
-    npu4_program* program = i % 3 == 2 ? first.get() : programs[entry].get();
+    npu_program* program = i % 3 == 2 ? first.get() : programs[entry].get();
     run_with(harness, program, {in.get()}, {out.get()}, "run of an entry");
     harness.found.expect(
         same_bits({harness.read(out.get(), input)}, run_and_read(harness, alone[entry])),
@@ -223,13 +222,13 @@ std::string state_text(DType dtype, const std::string& input) {
   return write_document(json);
 }
 
-void check_alias_report(const Harness& harness, npu4_device* device, const std::string& blob) {
+void check_alias_report(const Harness& harness, npu_device* device, const std::string& blob) {
   if (harness.api.blob_report == nullptr) return;
   std::string text;
-  auto writer = sized<npu4_writer>();
+  auto writer = sized<npu_writer>();
   writer.context = &text;
   writer.write = append_bytes;
-  auto error = sized<npu4_error>();
+  auto error = sized<npu_error>();
   harness.require_ok(harness.api.blob_report(device, blob.data(), blob.size(), &writer, &error),
                      error, "blob_report");
   try {
@@ -251,11 +250,11 @@ void check_aliases(const Harness& harness) {
   const DType dtype = harness.facts().dtypes.front();
   const DevicePtr device = harness.open();
   const Compiled compiled = harness.compile(device.get(), state_text(dtype, "state"));
-  if (compiled.status == NPU4_UNSUPPORTED) throw NotApplicable("no add compiles");
+  if (compiled.status == NPU_UNSUPPORTED) throw NotApplicable("no add compiles");
   harness.require_ok(compiled.status, compiled.error, "compile with an alias");
   const Compiled wrong = harness.compile(device.get(), state_text(dtype, "nobody"));
   harness.found.expect(
-      wrong.status == NPU4_INVALID,
+      wrong.status == NPU_INVALID,
       "compile with an alias of no tensor gives " + status_name(wrong.status) + ", not INVALID");
   GraphSpec unlike = one_node("aten.add.Tensor", {{"state", dtype, {7, 9}}, {"x", dtype, {7, 9}}},
                               {"next", dtype, {7, 9}});
@@ -263,7 +262,7 @@ void check_aliases(const Harness& harness) {
   Json pair = sub_ir_json(unlike);
   pair["aliases"] = Json::array({{{"output", "next"}, {"input", "other"}}});
   const Compiled mixed = harness.compile(device.get(), write_document(pair));
-  harness.found.expect(mixed.status == NPU4_INVALID,
+  harness.found.expect(mixed.status == NPU_INVALID,
                        "compile with an alias of tensors of other shapes gives " +
                            status_name(mixed.status) + ", not INVALID");
   check_alias_report(harness, device.get(), compiled.blob);
@@ -271,11 +270,11 @@ void check_aliases(const Harness& harness) {
   const ProgramPtr program = harness.create(model->get());
   const TensorSpec spec{"state", dtype, {7, 9}};
   const Tensor begin = test_values(spec, 1);
-  const BufferPtr x = harness.make_buffer(device.get(), spec, NPU4_USAGE_INPUT);
+  const BufferPtr x = harness.make_buffer(device.get(), spec, NPU_USAGE_INPUT);
   harness.write(x.get(), test_values({"x", dtype, spec.shape}, 2));
-  const BufferPtr one = harness.make_buffer(device.get(), spec, NPU4_USAGE_STATE);
-  BufferPtr from = harness.make_buffer(device.get(), spec, NPU4_USAGE_STATE);
-  BufferPtr to = harness.make_buffer(device.get(), spec, NPU4_USAGE_STATE);
+  const BufferPtr one = harness.make_buffer(device.get(), spec, NPU_USAGE_STATE);
+  BufferPtr from = harness.make_buffer(device.get(), spec, NPU_USAGE_STATE);
+  BufferPtr to = harness.make_buffer(device.get(), spec, NPU_USAGE_STATE);
   harness.write(one.get(), begin);
   harness.write(from.get(), begin);
   for (int step = 0; step < (harness.quick ? 20 : 100); ++step) {
@@ -297,19 +296,19 @@ void check_scratch(const Harness& harness) {
   harness.found.require(harness.api.blob_memory != nullptr,
                         "the feature scratch is listed, but blob_memory is null");
   const Instance sample = make_sample(harness);
-  npu4_device* const device = sample.device.get();
+  npu_device* const device = sample.device.get();
   const std::uint64_t bytes = memory_of(harness, device, sample.blob).scratch_bytes;
   if (bytes == 0) throw NotApplicable("the program of a small graph has no scratch memory");
   const auto make = [&](std::uint64_t size) {
     const Shape shape{static_cast<std::int64_t>(size)};
-    auto desc = sized<npu4_buffer_desc>();
-    desc.dtype = NPU4_UINT8;
+    auto desc = sized<npu_buffer_desc>();
+    desc.dtype = NPU_UINT8;
     desc.rank = 1;
     desc.shape = shape.data();
     desc.bytes = size;
-    desc.usage = NPU4_USAGE_SCRATCH;
-    npu4_buffer* buffer = nullptr;
-    auto error = sized<npu4_error>();
+    desc.usage = NPU_USAGE_SCRATCH;
+    npu_buffer* buffer = nullptr;
+    auto error = sized<npu_error>();
     harness.require_ok(harness.api.buffer_create(device, &desc, &buffer, &error), error,
                        "buffer_create of scratch memory");
     return BufferPtr(buffer, harness.api.buffer_free);
@@ -317,19 +316,19 @@ void check_scratch(const Harness& harness) {
   // Programs go before what they use.
   const BufferPtr scratch = make(bytes);
   const BufferPtr small = make(bytes - 1);
-  auto args = sized<npu4_program_args>();
+  auto args = sized<npu_program_args>();
   args.scratch = small.get();
   ProgramPtr refused(nullptr, harness.api.program_free);
-  const npu4_status status =
+  const npu_status status =
       create_with(harness, sample.model->get(), args, refused, "program_create");
-  harness.found.expect(status == NPU4_INVALID, "program_create with too little scratch gives " +
-                                                   status_name(status) + ", not INVALID");
+  harness.found.expect(status == NPU_INVALID, "program_create with too little scratch gives " +
+                                                  status_name(status) + ", not INVALID");
   args.scratch = scratch.get();
   std::vector<ProgramPtr> programs;
   for (int i = 0; i < 2; ++i) {
     ProgramPtr& program = programs.emplace_back(nullptr, harness.api.program_free);
     harness.found.require(create_with(harness, sample.model->get(), args, program,
-                                      "program_create with scratch") == NPU4_OK,
+                                      "program_create with scratch") == NPU_OK,
                           "program_create with as much scratch as blob_memory says fails");
   }
   for (std::uint64_t turn = 0; turn < 10; ++turn) {
@@ -351,29 +350,29 @@ void check_offline(const Harness& harness) {
   const Instance sample = make_sample(harness);
   const std::string& arch = harness.facts().arch;
   const DevicePtr offline = harness.open(
-      [&](npu4_open_args& args) {
-        args.flags = NPU4_OPEN_COMPILE_ONLY;
+      [&](npu_open_args& args) {
+        args.flags = NPU_OPEN_COMPILE_ONLY;
         args.device_id = arch.c_str();
       },
       "device_open to compile for '" + arch + "'");
   const Compiled compiled = harness.compile(offline.get(), sample.graph);
   harness.require_ok(compiled.status, compiled.error, "compile without the device");
-  if ((harness.library.flags & NPU4_DETERMINISTIC) != 0) {
+  if ((harness.library.flags & NPU_DETERMINISTIC) != 0) {
     harness.found.expect(compiled.blob == sample.blob,
                          "compiled without the device, the blob has other bytes");
   }
   const Instance loaded = make_instance(harness, harness.open(), sample.graph, compiled.blob);
   harness.found.expect(same_bits(run_and_read(harness, loaded), run_and_read(harness, sample)),
                        "compiled without the device, a program gives other values");
-  auto args = sized<npu4_open_args>();
-  args.flags = NPU4_OPEN_COMPILE_ONLY;
+  auto args = sized<npu_open_args>();
+  args.flags = NPU_OPEN_COMPILE_ONLY;
   args.device_id = "no such arch";
-  npu4_device* device = nullptr;
-  auto error = sized<npu4_error>();
-  const npu4_status status = harness.api.device_open(&args, &device, &error);
+  npu_device* device = nullptr;
+  auto error = sized<npu_error>();
+  const npu_status status = harness.api.device_open(&args, &device, &error);
   harness.check_error(status, error, "device_open for an unknown arch");
-  if (status == NPU4_OK) harness.api.device_close(device);
-  harness.found.expect(status != NPU4_OK, "device_open to compile for an unknown arch succeeds");
+  if (status == NPU_OK) harness.api.device_close(device);
+  harness.found.expect(status != NPU_OK, "device_open to compile for an unknown arch succeeds");
 }
 
 }  // namespace npu::conformance

@@ -29,7 +29,7 @@ std::uint32_t note_progress(void* context, std::uint64_t done, std::uint64_t tot
 
 Compiled compile_watched(const Harness& harness, const Instance& sample, Watch& watch,
                          std::uint64_t deadline_ns) {
-  return harness.compile_with(sample.device.get(), sample.graph, [&](npu4_compile_args& args) {
+  return harness.compile_with(sample.device.get(), sample.graph, [&](npu_compile_args& args) {
     args.progress = note_progress;
     args.progress_context = &watch;
     args.deadline_ns = deadline_ns;
@@ -43,7 +43,7 @@ void check_progress(const Harness& harness) {
   const std::vector<Tensor> expected = run_and_read(harness, sample);
   Watch whole;
   const Compiled compiled = compile_watched(harness, sample, whole, 0);
-  harness.found.require(compiled.status == NPU4_OK, "a compile with progress fails");
+  harness.found.require(compiled.status == NPU_OK, "a compile with progress fails");
   harness.found.expect(whole.calls > 0, "a compile never calls progress");
   harness.found.expect(whole.has_phases, "progress is called without a phase");
   harness.found.expect(whole.is_sane, "progress is called with more done than there is");
@@ -58,8 +58,8 @@ void check_progress(const Harness& harness) {
     const std::string what = "a compile that was asked to stop in call " + std::to_string(stop_at) +
                              " of " + std::to_string(calls);
     // Another compile may make fewer calls, and then nobody stops it.
-    const bool is_whole = stopped.status == NPU4_OK && watch.calls < stop_at;
-    harness.found.expect(stopped.status == NPU4_CANCELLED || is_whole,
+    const bool is_whole = stopped.status == NPU_OK && watch.calls < stop_at;
+    harness.found.expect(stopped.status == NPU_CANCELLED || is_whole,
                          what + " gives " + status_name(stopped.status) + ", not CANCELLED");
     harness.found.expect(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2),
                          what + " takes more than two seconds");
@@ -67,7 +67,7 @@ void check_progress(const Harness& harness) {
   Watch late;
   const Compiled overdue = compile_watched(harness, sample, late, 1);
   harness.found.expect(
-      overdue.status == NPU4_DEADLINE,
+      overdue.status == NPU_DEADLINE,
       "a compile after its deadline gives " + status_name(overdue.status) + ", not DEADLINE");
   const auto now = std::chrono::steady_clock::now() + std::chrono::hours(1);
   Watch early;
@@ -75,7 +75,7 @@ void check_progress(const Harness& harness) {
       harness, sample, early,
       static_cast<std::uint64_t>(
           std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count()));
-  harness.found.require(again.status == NPU4_OK,
+  harness.found.require(again.status == NPU_OK,
                         "a compile an hour before its deadline gives " + status_name(again.status));
   const Instance instance = make_instance(harness, harness.open(), sample.graph, again.blob);
   harness.found.expect(same_bits(run_and_read(harness, instance), expected),

@@ -12,19 +12,19 @@
 #include "support/json_fields.hpp"
 
 namespace npu::conformance {
-Answer ask(const Harness& harness, npu4_device* device, const std::string& sub_ir,
+Answer ask(const Harness& harness, npu_device* device, const std::string& sub_ir,
            const std::string& options) {
   Answer answer;
-  auto writer = sized<npu4_writer>();
+  auto writer = sized<npu_writer>();
   writer.context = &answer.text;
   writer.write = append_bytes;
-  auto args = sized<npu4_check_args>();
+  auto args = sized<npu_check_args>();
   args.sub_ir = sub_ir.data();
   args.sub_ir_size = sub_ir.size();
   args.options = options.c_str();
-  args.ir_version = NPU4_IR_VERSION;
+  args.ir_version = NPU_IR_VERSION;
   args.answer = &writer;
-  auto error = sized<npu4_error>();
+  auto error = sized<npu_error>();
   answer.status = harness.api.check(device, &args, &error);
   harness.check_error(answer.status, error, "check");
   return answer;
@@ -111,21 +111,21 @@ GraphSpec draw_graph(Random& random, const std::vector<DType>& dtypes) {
 }
 
 /// The answer.
-std::string check_graph(const Harness& harness, npu4_device* device, const GraphSpec& graph) {
+std::string check_graph(const Harness& harness, npu_device* device, const GraphSpec& graph) {
   const std::string text = sub_ir_text(graph);
   const Answer answer = ask(harness, device, text);
-  harness.found.require(answer.status == NPU4_OK, "check gives " + status_name(answer.status) +
-                                                      " for " + graph.nodes.front().op);
+  harness.found.require(answer.status == NPU_OK, "check gives " + status_name(answer.status) +
+                                                     " for " + graph.nodes.front().op);
   const std::size_t refused = count_refused(harness, answer, graph.nodes.size());
   harness.found.expect(ask(harness, harness.open().get(), text).text == answer.text,
                        "asked again, on another device_open, check gives another answer");
-  const npu4_status compiled = harness.compile(device, graph).status;
+  const npu_status compiled = harness.compile(device, graph).status;
   const std::string what =
       "of " + std::to_string(graph.nodes.size()) + " nodes from " + graph.nodes.front().op + " on";
-  harness.found.expect(refused != 0 || compiled != NPU4_UNSUPPORTED,
+  harness.found.expect(refused != 0 || compiled != NPU_UNSUPPORTED,
                        "check allows all nodes " + what + ", and compile refuses them");
   harness.found.expect(
-      refused != 1 || graph.nodes.size() != 1 || compiled == NPU4_UNSUPPORTED,
+      refused != 1 || graph.nodes.size() != 1 || compiled == NPU_UNSUPPORTED,
       "check refuses the only node " + what + ", and compile gives " + status_name(compiled));
   return answer.text;
 }
@@ -139,15 +139,15 @@ void check_query(const Harness& harness) {
   const TensorSpec x{"x", dtype, {2, 3}};
   const GraphSpec unknown = one_node("nobody.knows.it", {x}, {"y", dtype, {2, 3}});
   const Answer refused = ask(harness, device.get(), sub_ir_text(unknown));
-  harness.found.require(refused.status == NPU4_OK, "check of an op that does not exist gives " +
-                                                       status_name(refused.status) +
-                                                       ", not OK with a node that is refused");
+  harness.found.require(refused.status == NPU_OK, "check of an op that does not exist gives " +
+                                                      status_name(refused.status) +
+                                                      ", not OK with a node that is refused");
   harness.found.expect(count_refused(harness, refused, 1) == 1,
                        "check allows an op that does not exist");
   for (const char* malformed : {"", "{", "{\"nodes\": 1}"}) {
-    const npu4_status status = ask(harness, device.get(), malformed).status;
-    harness.found.expect(status == NPU4_INVALID, "check of a malformed sub-IR gives " +
-                                                     status_name(status) + ", not INVALID");
+    const npu_status status = ask(harness, device.get(), malformed).status;
+    harness.found.expect(status == NPU_INVALID, "check of a malformed sub-IR gives " +
+                                                    status_name(status) + ", not INVALID");
   }
   Random random(30);
   constexpr int kQuickDraws = 60;

@@ -9,10 +9,10 @@ namespace npu::conformance {
 
 /// What check says.
 struct Answer {
-  npu4_status status = NPU4_OK;
+  npu_status status = NPU_OK;
   std::string text;
 };
-Answer ask(const Harness& harness, npu4_device* device, const std::string& sub_ir,
+Answer ask(const Harness& harness, npu_device* device, const std::string& sub_ir,
            const std::string& options = "{}");
 
 }  // namespace npu::conformance

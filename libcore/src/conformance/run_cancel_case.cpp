@@ -12,13 +12,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-npu4_status run_until(const Harness& harness, const Instance& instance, std::uint64_t deadline_ns) {
-  const std::vector<npu4_buffer*> inputs = instance.input_handles();
-  const std::vector<npu4_buffer*> outputs = instance.output_handles();
-  npu4_run_args args = run_args(inputs, outputs);
+npu_status run_until(const Harness& harness, const Instance& instance, std::uint64_t deadline_ns) {
+  const std::vector<npu_buffer*> inputs = instance.input_handles();
+  const std::vector<npu_buffer*> outputs = instance.output_handles();
+  npu_run_args args = run_args(inputs, outputs);
   args.deadline_ns = deadline_ns;
-  auto error = sized<npu4_error>();
-  const npu4_status status = harness.api.run(instance.program.get(), &args, &error);
+  auto error = sized<npu_error>();
+  const npu_status status = harness.api.run(instance.program.get(), &args, &error);
   harness.check_error(status, error, "run");
   return status;
 }
@@ -30,7 +30,7 @@ void expect_same(const Harness& harness, const Instance& sample,
 }
 
 /// Cancels a run of another thread again and again until it has ended, as the host does.
-npu4_status run_cancelled(const Harness& harness, const Instance& sample) {
+npu_status run_cancelled(const Harness& harness, const Instance& sample) {
   std::atomic<bool> is_done{false};
   std::thread canceller([&] {
     while (!is_done) {
@@ -38,7 +38,7 @@ npu4_status run_cancelled(const Harness& harness, const Instance& sample) {
       std::this_thread::yield();
     }
   });
-  const npu4_status status = run_until(harness, sample, 0);
+  const npu_status status = run_until(harness, sample, 0);
   is_done = true;
   canceller.join();
   return status;
@@ -49,15 +49,15 @@ npu4_status run_cancelled(const Harness& harness, const Instance& sample) {
 void check_run_cancel(const Harness& harness) {
   const Instance sample = make_sample(harness);
   const std::vector<Tensor> expected = run_and_read(harness, sample);
-  const npu4_status late = run_until(harness, sample, 1);
+  const npu_status late = run_until(harness, sample, 1);
   harness.found.expect(
-      late == NPU4_OK || late == NPU4_DEADLINE,
+      late == NPU_OK || late == NPU_DEADLINE,
       "a run after its deadline gives " + status_name(late) + ", neither OK nor DEADLINE");
   expect_same(harness, sample, expected, "a run whose deadline was over");
   const auto in_an_hour = (Clock::now() + std::chrono::hours(1)).time_since_epoch();
-  const npu4_status early = run_until(
+  const npu_status early = run_until(
       harness, sample, static_cast<std::uint64_t>(std::chrono::nanoseconds(in_an_hour).count()));
-  harness.found.expect(early == NPU4_OK,
+  harness.found.expect(early == NPU_OK,
                        "a run an hour before its deadline gives " + status_name(early));
   if (harness.api.program_cancel == nullptr) return;
   harness.api.program_cancel(sample.program.get());
@@ -65,9 +65,9 @@ void check_run_cancel(const Harness& harness) {
   const int repeats = harness.quick ? 20 : 200;
   for (int i = 0; i < repeats; ++i) {
     const auto begin = Clock::now();
-    const npu4_status status = run_cancelled(harness, sample);
+    const npu_status status = run_cancelled(harness, sample);
     harness.found.expect(
-        status == NPU4_OK || status == NPU4_CANCELLED,
+        status == NPU_OK || status == NPU_CANCELLED,
         "a run that is cancelled gives " + status_name(status) + ", neither CANCELLED nor OK");
     harness.found.expect(Clock::now() - begin < std::chrono::seconds(2),
                          "a run that is cancelled takes more than two seconds");

@@ -74,13 +74,13 @@ class WrongRuns {
   WrongRuns(const Harness& harness, const Instance& sample)
       : harness_(harness), sample_(sample), expected_(run_and_read(harness, sample)) {}
 
-  void expect_invalid(const std::vector<npu4_buffer*>& inputs,
-                      const std::vector<npu4_buffer*>& outputs, const std::string& what) const {
-    const npu4_run_args args = run_args(inputs, outputs);
-    auto error = sized<npu4_error>();
-    const npu4_status status = harness_.api.run(sample_.program.get(), &args, &error);
+  void expect_invalid(const std::vector<npu_buffer*>& inputs,
+                      const std::vector<npu_buffer*>& outputs, const std::string& what) const {
+    const npu_run_args args = run_args(inputs, outputs);
+    auto error = sized<npu_error>();
+    const npu_status status = harness_.api.run(sample_.program.get(), &args, &error);
     harness_.check_error(status, error, "run with " + what);
-    harness_.found.expect(status == NPU4_INVALID,
+    harness_.found.expect(status == NPU_INVALID,
                           "run with " + what + " gives " + status_name(status) + ", not INVALID");
     harness_.found.expect(same_bits(run_and_read(harness_, sample_), expected_),
                           "after a run with " + what + " a right one gives other values");
@@ -106,19 +106,19 @@ void check_transfers(const Harness& harness, const Instance& sample) {
   const std::uint64_t bytes = sample.inputs.front().bytes();
   std::vector<std::byte> memory(bytes + 64);
   const auto wrong = [&](std::uint64_t offset, std::uint64_t size) {
-    auto piece = sized<npu4_transfer>();
+    auto piece = sized<npu_transfer>();
     piece.offset = offset;
     piece.bytes = size;
     piece.data = memory.data();
     const std::string what = std::to_string(size) + " bytes at " + std::to_string(offset) + " of " +
                              std::to_string(bytes);
-    auto error = sized<npu4_error>();
-    npu4_status status = harness.api.buffer_read(sample.in.front().get(), &piece, &error);
+    auto error = sized<npu_error>();
+    npu_status status = harness.api.buffer_read(sample.in.front().get(), &piece, &error);
     harness.check_error(status, error, "buffer_read of " + what);
-    harness.found.expect(status == NPU4_INVALID,
+    harness.found.expect(status == NPU_INVALID,
                          "buffer_read of " + what + " gives " + status_name(status));
     status = harness.api.buffer_write(sample.in.front().get(), &piece, &error);
-    harness.found.expect(status == NPU4_INVALID,
+    harness.found.expect(status == NPU_INVALID,
                          "buffer_write of " + what + " gives " + status_name(status));
   };
   wrong(0, bytes + 1);
@@ -126,13 +126,13 @@ void check_transfers(const Harness& harness, const Instance& sample) {
   wrong(1, bytes);
   wrong(~std::uint64_t{0}, 2);
   // Pieces in any order make up the whole.
-  auto piece = sized<npu4_transfer>();
+  auto piece = sized<npu_transfer>();
   const Tensor& input = sample.inputs.front();
   for (const std::uint64_t offset : {bytes / 2, std::uint64_t{0}}) {
     piece.offset = offset;
     piece.bytes = offset == 0 ? bytes / 2 : bytes - bytes / 2;
     piece.data = const_cast<std::byte*>(input.data()) + offset;
-    auto error = sized<npu4_error>();
+    auto error = sized<npu_error>();
     harness.require_ok(harness.api.buffer_write(sample.in.front().get(), &piece, &error), error,
                        "buffer_write of a piece");
   }
@@ -143,13 +143,13 @@ void check_transfers(const Harness& harness, const Instance& sample) {
 /// Buffers with just as many bytes: of another shape, and of another dtype where the device has
 /// one.
 void check_same_bytes(const Harness& harness, const Instance& sample, const WrongRuns& wrong) {
-  const std::vector<npu4_buffer*> in = sample.input_handles();
-  const std::vector<npu4_buffer*> out = sample.output_handles();
+  const std::vector<npu_buffer*> in = sample.input_handles();
+  const std::vector<npu_buffer*> out = sample.output_handles();
   const auto expect_invalid = [&](const TensorSpec& spec, bool is_input, const std::string& what) {
     const BufferPtr other = harness.make_buffer(sample.device.get(), spec,
-                                                is_input ? NPU4_USAGE_INPUT : NPU4_USAGE_OUTPUT);
-    std::vector<npu4_buffer*> inputs = in;
-    std::vector<npu4_buffer*> outputs = out;
+                                                is_input ? NPU_USAGE_INPUT : NPU_USAGE_OUTPUT);
+    std::vector<npu_buffer*> inputs = in;
+    std::vector<npu_buffer*> outputs = out;
     (is_input ? inputs : outputs).front() = other.get();
     wrong.expect_invalid(inputs, outputs, what);
   };
@@ -178,27 +178,27 @@ void check_same_bytes(const Harness& harness, const Instance& sample, const Wron
 void check_wrong_buffers(const Harness& harness) {
   const Instance sample = make_sample(harness);
   const WrongRuns wrong(harness, sample);
-  const std::vector<npu4_buffer*> in = sample.input_handles();
-  const std::vector<npu4_buffer*> out = sample.output_handles();
+  const std::vector<npu_buffer*> in = sample.input_handles();
+  const std::vector<npu_buffer*> out = sample.output_handles();
   wrong.expect_invalid({}, out, "no inputs");
   wrong.expect_invalid(in, {}, "no outputs");
-  std::vector<npu4_buffer*> changed = in;
+  std::vector<npu_buffer*> changed = in;
   changed.push_back(in.front());
   wrong.expect_invalid(changed, out, "one input too many");
-  std::vector<npu4_buffer*> results = out;
+  std::vector<npu_buffer*> results = out;
   changed = in;
   changed.back() = nullptr;
   wrong.expect_invalid(changed, out, "a null input");
   results.front() = nullptr;
   wrong.expect_invalid(in, results, "a null output");
   const TensorSpec larger = with_one_more(sample.graph.inputs.front());
-  const BufferPtr other = harness.make_buffer(sample.device.get(), larger, NPU4_USAGE_INPUT);
+  const BufferPtr other = harness.make_buffer(sample.device.get(), larger, NPU_USAGE_INPUT);
   changed = in;
   changed.front() = other.get();
   wrong.expect_invalid(changed, out, "an input of another shape");
   const BufferPtr large = harness.make_buffer(
       sample.device.get(), with_one_more(sample.graph.tensor(sample.graph.outputs.front())),
-      NPU4_USAGE_OUTPUT);
+      NPU_USAGE_OUTPUT);
   results = out;
   results.front() = large.get();
   wrong.expect_invalid(in, results, "an output of another shape");
@@ -210,7 +210,7 @@ void check_wrong_buffers(const Harness& harness) {
 }
 
 void check_freeing(const Harness& harness) {
-  const npu4_backend& api = harness.api;
+  const npu_backend& api = harness.api;
   api.model_free(nullptr);
   api.program_free(nullptr);
   api.buffer_free(nullptr);

@@ -17,10 +17,10 @@ using Names = std::vector<std::string>;
 /// The taps that a blob's report lists, each a result of the graph that is no output.
 Names listed_taps(const Harness& harness, const Instance& instance) {
   std::string text;
-  auto writer = sized<npu4_writer>();
+  auto writer = sized<npu_writer>();
   writer.context = &text;
   writer.write = append_bytes;
-  auto error = sized<npu4_error>();
+  auto error = sized<npu_error>();
   harness.require_ok(harness.api.blob_report(instance.device.get(), instance.blob.data(),
                                              instance.blob.size(), &writer, &error),
                      error, "blob_report");
@@ -43,14 +43,14 @@ Names listed_taps(const Harness& harness, const Instance& instance) {
 /// Taps of a run; what the pointers point to is spoilt when it goes.
 class TapList {
  public:
-  void add(const char* name, npu4_buffer* buffer) {
-    auto tap = sized<npu4_tap>();
+  void add(const char* name, npu_buffer* buffer) {
+    auto tap = sized<npu_tap>();
     tap.name = name;
     tap.buffer = buffer;
-    taps_.push_back(std::make_unique<npu4_tap>(tap));
+    taps_.push_back(std::make_unique<npu_tap>(tap));
     pointers_.push_back(taps_.back().get());
   }
-  npu4_run_args put(npu4_run_args args) const {
+  npu_run_args put(npu_run_args args) const {
     args.taps = pointers_.data();
     args.tap_count = pointers_.size();
     return args;
@@ -61,8 +61,8 @@ class TapList {
   }
 
  private:
-  std::vector<std::unique_ptr<npu4_tap>> taps_;
-  std::vector<const npu4_tap*> pointers_;
+  std::vector<std::unique_ptr<npu_tap>> taps_;
+  std::vector<const npu_tap*> pointers_;
 };
 
 /// A graph whose program hands out what its report lists.
@@ -89,18 +89,18 @@ class TapCheck {
   }
 
  private:
-  ProgramPtr create(npu4_model* model) const {
-    auto args = sized<npu4_program_args>();
-    args.flags = NPU4_PROGRAM_TAPS;
-    npu4_program* program = nullptr;
-    auto error = sized<npu4_error>();
+  ProgramPtr create(npu_model* model) const {
+    auto args = sized<npu_program_args>();
+    args.flags = NPU_PROGRAM_TAPS;
+    npu_program* program = nullptr;
+    auto error = sized<npu_error>();
     harness_.require_ok(harness_.api.program_create(model, &args, &program, &error), error,
                         "program_create for taps");
     return {program, harness_.api.program_free};
   }
 
   BufferPtr make(const TensorSpec& tensor) const {
-    BufferPtr buffer = harness_.make_buffer(instance_.device.get(), tensor, NPU4_USAGE_OUTPUT);
+    BufferPtr buffer = harness_.make_buffer(instance_.device.get(), tensor, NPU_USAGE_OUTPUT);
     harness_.write(buffer.get(), test_values(tensor, 99));
     return buffer;
   }
@@ -141,18 +141,18 @@ class TapCheck {
 
   void check_run(const TapList& taps, const std::vector<Tensor>& outputs,
                  const std::vector<Tensor>& expected, const std::string& what) const {
-    const npu4_run_args args = taps.put(run_args(inputs_, outputs_));
-    auto error = sized<npu4_error>();
+    const npu_run_args args = taps.put(run_args(inputs_, outputs_));
+    auto error = sized<npu_error>();
     harness_.require_ok(harness_.api.run(program_.get(), &args, &error), error, what);
     compare(outputs, expected, what);
   }
 
   void expect_refused(const TapList& taps, const std::string& what) const {
-    const npu4_run_args args = taps.put(run_args(inputs_, outputs_));
-    auto error = sized<npu4_error>();
-    const npu4_status status = harness_.api.run(program_.get(), &args, &error);
+    const npu_run_args args = taps.put(run_args(inputs_, outputs_));
+    auto error = sized<npu_error>();
+    const npu_status status = harness_.api.run(program_.get(), &args, &error);
     harness_.check_error(status, error, "run with " + what);
-    harness_.found.expect(status == NPU4_INVALID,
+    harness_.found.expect(status == NPU_INVALID,
                           "run with " + what + " gives " + status_name(status) + ", not INVALID");
   }
 
@@ -180,26 +180,26 @@ class TapCheck {
   /// Its arrays may be gone as soon as it is submitted.
   void check_submitted(const std::vector<Tensor>& outputs,
                        const std::vector<Tensor>& expected) const {
-    const npu4_backend& api = harness_.api;
-    const auto queue_args = sized<npu4_queue_args>();
-    npu4_queue* queue = nullptr;
-    auto error = sized<npu4_error>();
+    const npu_backend& api = harness_.api;
+    const auto queue_args = sized<npu_queue_args>();
+    npu_queue* queue = nullptr;
+    auto error = sized<npu_error>();
     harness_.require_ok(api.queue_open(instance_.device.get(), &queue_args, &queue, &error), error,
                         "queue_open");
-    const std::unique_ptr<npu4_queue, void (*)(npu4_queue*)> owned(queue, api.queue_close);
+    const std::unique_ptr<npu_queue, void (*)(npu_queue*)> owned(queue, api.queue_close);
     for (std::size_t i = 0; i < names_.size(); ++i) {
       harness_.write(buffers_[i].get(), test_values(instance_.graph.tensor(names_[i]), 98));
     }
     TapList taps = all();
-    const npu4_run_args args = taps.put(run_args(inputs_, outputs_));
-    auto where = sized<npu4_enqueue>();
+    const npu_run_args args = taps.put(run_args(inputs_, outputs_));
+    auto where = sized<npu_enqueue>();
     where.queue = queue;
-    npu4_event* event = nullptr;
+    npu_event* event = nullptr;
     harness_.require_ok(api.submit(program_.get(), &args, &where, &event, &error), error,
                         "submit with taps");
-    const std::unique_ptr<npu4_event, void (*)(npu4_event*)> done(event, api.event_free);
+    const std::unique_ptr<npu_event, void (*)(npu_event*)> done(event, api.event_free);
     taps.spoil();
-    harness_.require_ok(api.event_wait(event, NPU4_FOREVER, &error), error,
+    harness_.require_ok(api.event_wait(event, NPU_FOREVER, &error), error,
                         "a submitted run with taps");
     compare(outputs, expected, "a submitted run with taps");
   }
@@ -207,8 +207,8 @@ class TapCheck {
   const Harness& harness_;
   const Instance& instance_;
   const Names names_;
-  const std::vector<npu4_buffer*> inputs_;
-  const std::vector<npu4_buffer*> outputs_;
+  const std::vector<npu_buffer*> inputs_;
+  const std::vector<npu_buffer*> outputs_;
   const ProgramPtr program_;
   std::vector<BufferPtr> buffers_;
 };
@@ -224,7 +224,7 @@ void check_taps(const Harness& harness) {
       if (graph.nodes.size() < 2) continue;
       DevicePtr device = harness.open();
       const Compiled compiled = harness.compile(device.get(), graph);
-      if (compiled.status != NPU4_OK) continue;
+      if (compiled.status != NPU_OK) continue;
       const Instance instance = make_instance(harness, std::move(device), graph, compiled.blob);
       Names names = listed_taps(harness, instance);
       if (names.empty()) continue;

@@ -23,13 +23,13 @@ std::uint64_t host_now() {
 std::size_t count_steps(const Harness& harness, const Instance& sample) {
   if (harness.api.blob_report == nullptr) return 0;
   std::string text;
-  auto writer = sized<npu4_writer>();
+  auto writer = sized<npu_writer>();
   writer.context = &text;
   writer.write = append_bytes;
-  auto error = sized<npu4_error>();
-  const npu4_status status = harness.api.blob_report(sample.device.get(), sample.blob.data(),
-                                                     sample.blob.size(), &writer, &error);
-  if (status != NPU4_OK) return 0;
+  auto error = sized<npu_error>();
+  const npu_status status = harness.api.blob_report(sample.device.get(), sample.blob.data(),
+                                                    sample.blob.size(), &writer, &error);
+  if (status != NPU_OK) return 0;
   const Json report = Json::parse(text, nullptr, false);
   const Json* steps = report.is_object() ? find_member(report, "steps") : nullptr;
   return steps != nullptr && steps->is_array() ? steps->size() : 0;
@@ -37,43 +37,43 @@ std::size_t count_steps(const Harness& harness, const Instance& sample) {
 
 /// A run that was asked for its times, and when it was made.
 struct TimedRun {
-  std::vector<npu4_span> nodes;
-  std::vector<npu4_span> steps;
-  npu4_span whole{};
+  std::vector<npu_span> nodes;
+  std::vector<npu_span> steps;
+  npu_span whole{};
   std::uint64_t begin_ns = 0;
   std::uint64_t end_ns = 0;
 
   bool is_measured() const {
-    const auto has_time = [](const npu4_span& span) { return span.flags != 0; };
+    const auto has_time = [](const npu_span& span) { return span.flags != 0; };
     return has_time(whole) || std::any_of(nodes.begin(), nodes.end(), has_time) ||
            std::any_of(steps.begin(), steps.end(), has_time);
   }
 };
 
 ProgramPtr create_timed(const Harness& harness, const Instance& sample) {
-  auto args = sized<npu4_program_args>();
-  args.flags = NPU4_PROGRAM_PROFILE;
-  npu4_program* program = nullptr;
-  auto error = sized<npu4_error>();
+  auto args = sized<npu_program_args>();
+  args.flags = NPU_PROGRAM_PROFILE;
+  npu_program* program = nullptr;
+  auto error = sized<npu_error>();
   harness.require_ok(harness.api.program_create(sample.model->get(), &args, &program, &error),
                      error, "program_create for times");
   return {program, harness.api.program_free};
 }
 
-TimedRun run_timed(const Harness& harness, const Instance& sample, npu4_program* program) {
+TimedRun run_timed(const Harness& harness, const Instance& sample, npu_program* program) {
   TimedRun made;
   made.nodes.resize(sample.graph.nodes.size());
   made.steps.resize(count_steps(harness, sample));
-  auto profile = sized<npu4_profile>();
+  auto profile = sized<npu_profile>();
   profile.nodes = made.nodes.data();
   profile.node_count = made.nodes.size();
   profile.steps = made.steps.data();
   profile.step_count = made.steps.size();
-  const std::vector<npu4_buffer*> inputs = sample.input_handles();
-  const std::vector<npu4_buffer*> outputs = sample.output_handles();
-  npu4_run_args args = run_args(inputs, outputs);
+  const std::vector<npu_buffer*> inputs = sample.input_handles();
+  const std::vector<npu_buffer*> outputs = sample.output_handles();
+  npu_run_args args = run_args(inputs, outputs);
   args.profile = &profile;
-  auto error = sized<npu4_error>();
+  auto error = sized<npu_error>();
   made.begin_ns = host_now();
   harness.require_ok(harness.api.run(program, &args, &error), error, "run with a profile");
   made.end_ns = host_now();
@@ -82,13 +82,13 @@ TimedRun run_timed(const Harness& harness, const Instance& sample, npu4_program*
 }
 
 /// Spans end after they begin, lie within the whole run if both are placed, and add up to no more.
-void check_spans(const Harness& harness, const TimedRun& run, const std::vector<npu4_span>& spans,
+void check_spans(const Harness& harness, const TimedRun& run, const std::vector<npu_span>& spans,
                  const std::string& what) {
-  constexpr std::uint64_t kPlaced = NPU4_SPAN_DURATION | NPU4_SPAN_PLACED;
+  constexpr std::uint64_t kPlaced = NPU_SPAN_DURATION | NPU_SPAN_PLACED;
   const std::uint64_t wall = run.end_ns - run.begin_ns;
   std::uint64_t sum = 0;
-  for (const npu4_span& span : spans) {
-    if ((span.flags & NPU4_SPAN_DURATION) == 0) continue;
+  for (const npu_span& span : spans) {
+    if ((span.flags & NPU_SPAN_DURATION) == 0) continue;
     if (!harness.found.expect(span.begin <= span.end, "a " + what + " ends before it begins")) {
       return;
     }
@@ -113,7 +113,7 @@ void check_profile(const Harness& harness) {
   if (!run.is_measured()) throw NotApplicable("runs measure nothing");
   check_spans(harness, run, run.nodes, "node");
   check_spans(harness, run, run.steps, "step");
-  if ((run.whole.flags & NPU4_SPAN_DURATION) != 0) {
+  if ((run.whole.flags & NPU_SPAN_DURATION) != 0) {
     check_spans(harness, run, {run.whole}, "run");
   }
   for (std::size_t k = 0; k < sample.out.size(); ++k) {
@@ -125,12 +125,12 @@ void check_profile(const Harness& harness) {
 
 namespace {
 
-ClockSample sample_clock(const Harness& harness, npu4_device* device) {
-  auto sample = sized<npu4_clock_sample>();
-  auto error = sized<npu4_error>();
+ClockSample sample_clock(const Harness& harness, npu_device* device) {
+  auto sample = sized<npu_clock_sample>();
+  auto error = sized<npu_error>();
   const std::uint64_t before = host_now();
-  const npu4_status status = harness.api.clock_sample(device, &sample, &error);
-  if (status == NPU4_UNSUPPORTED) throw NotApplicable("the device has no clock that can be read");
+  const npu_status status = harness.api.clock_sample(device, &sample, &error);
+  if (status == NPU_UNSUPPORTED) throw NotApplicable("the device has no clock that can be read");
   harness.require_ok(status, error, "clock_sample");
   const std::uint64_t after = host_now();
   harness.found.expect(sample.host_ns + sample.uncertainty_ns >= before &&
@@ -148,12 +148,12 @@ double error_between(const ClockSample& before, const ClockSample& after) {
 /// Where a run says that it was by the device's clock, it was by the host's.
 void check_placed(const Harness& harness, const TimedRun& run, const ClockSample& before,
                   const ClockSample& after) {
-  std::vector<npu4_span> spans = run.nodes;
+  std::vector<npu_span> spans = run.nodes;
   spans.insert(spans.end(), run.steps.begin(), run.steps.end());
   spans.push_back(run.whole);
   const double error = error_between(before, after);
-  for (const npu4_span& span : spans) {
-    if ((span.flags & NPU4_SPAN_PLACED) == 0 || span.end <= span.begin) continue;
+  for (const npu_span& span : spans) {
+    if ((span.flags & NPU_SPAN_PLACED) == 0 || span.end <= span.begin) continue;
     const double begin = host_time_ns(before, after, span.begin);
     const double end = host_time_ns(before, after, span.end);
     harness.found.expect(begin >= static_cast<double>(run.begin_ns) - error &&
@@ -167,7 +167,7 @@ void check_placed(const Harness& harness, const TimedRun& run, const ClockSample
 void check_clock(const Harness& harness) {
   if (harness.api.clock_sample == nullptr) throw NotApplicable("clock_sample is null");
   const Instance sample = make_sample(harness);
-  npu4_device* const device = sample.device.get();
+  npu_device* const device = sample.device.get();
   const ProgramPtr program = create_timed(harness, sample);
   const ClockSample first = sample_clock(harness, device);
   const TimedRun run = run_timed(harness, sample, program.get());

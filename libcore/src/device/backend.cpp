@@ -52,14 +52,14 @@ void* open_library(const std::string& path) {
 
 /// What a backend says of itself and of its devices.
 struct Description {
-  npu4_backend_info info = sized<npu4_backend_info>();
+  npu_backend_info info = sized<npu_backend_info>();
   std::optional<std::vector<std::string>> option_keys;
   std::vector<DeviceFacts> devices;
 };
 
 /// Whether a mapping of it may stay while the device uses it.
-bool is_coherent(const npu4_memory_info& memory) {
-  constexpr std::uint32_t kBoth = NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT;
+bool is_coherent(const npu_memory_info& memory) {
+  constexpr std::uint32_t kBoth = NPU_HOST_MAPPABLE | NPU_HOST_COHERENT;
   return (memory.flags & kBoth) == kBoth;
 }
 
@@ -69,77 +69,76 @@ void add_known(KnownNumbers& numbers, const char* name, std::uint64_t known, std
   if ((known & bit) != 0) numbers.emplace_back(name, value);
 }
 
-void read_memory_numbers(const npu4_memory_info& memory, MemoryFacts& facts) {
+void read_memory_numbers(const npu_memory_info& memory, MemoryFacts& facts) {
   facts.name = text_of(memory.name);
   facts.kind = memory.kind;
   facts.flags = memory.flags;
   const auto add = [&](const char* name, std::uint64_t bit, std::uint64_t value) {
     add_known(facts.numbers, name, memory.known, bit, value);
   };
-  add("alignment", NPU4_KNOWN_ALIGNMENT, memory.alignment);
-  add("size_granularity", NPU4_KNOWN_GRANULARITY, memory.size_granularity);
-  add("total_bytes", NPU4_KNOWN_TOTAL, memory.total_bytes);
-  if (NPU4_HAS(&memory, max_buffer_bytes)) {
-    add("max_buffer_bytes", NPU4_KNOWN_MAX_BUFFER, memory.max_buffer_bytes);
+  add("alignment", NPU_KNOWN_ALIGNMENT, memory.alignment);
+  add("size_granularity", NPU_KNOWN_GRANULARITY, memory.size_granularity);
+  add("total_bytes", NPU_KNOWN_TOTAL, memory.total_bytes);
+  if (NPU_HAS(&memory, max_buffer_bytes)) {
+    add("max_buffer_bytes", NPU_KNOWN_MAX_BUFFER, memory.max_buffer_bytes);
   }
 }
 
-void read_numbers(const npu4_device_info& info, DeviceFacts& facts) {
-  if (!NPU4_HAS(&info, concurrent_compiles)) return;
+void read_numbers(const npu_device_info& info, DeviceFacts& facts) {
+  if (!NPU_HAS(&info, concurrent_compiles)) return;
   const auto add = [&](const char* name, std::uint64_t bit, std::uint64_t value) {
     add_known(facts.numbers, name, info.known, bit, value);
   };
-  add("compute_units", NPU4_KNOWN_COMPUTE_UNITS, info.compute_units);
-  add("clock_hz", NPU4_KNOWN_CLOCK, info.clock_hz);
-  add("memory_bandwidth", NPU4_KNOWN_BANDWIDTH, info.memory_bandwidth);
-  add("host_read_bandwidth", NPU4_KNOWN_HOST_READ, info.host_read_bandwidth);
-  add("host_write_bandwidth", NPU4_KNOWN_HOST_WRITE, info.host_write_bandwidth);
-  add("launch_overhead_ns", NPU4_KNOWN_LAUNCH, info.launch_overhead_ns);
-  add("on_chip_bytes", NPU4_KNOWN_ON_CHIP, info.on_chip_bytes);
-  add("max_programs_in_flight", NPU4_KNOWN_IN_FLIGHT, info.max_programs_in_flight);
-  add("max_queues", NPU4_KNOWN_QUEUES, info.max_queues);
-  add("concurrent_compiles", NPU4_KNOWN_COMPILES, info.concurrent_compiles);
+  add("compute_units", NPU_KNOWN_COMPUTE_UNITS, info.compute_units);
+  add("clock_hz", NPU_KNOWN_CLOCK, info.clock_hz);
+  add("memory_bandwidth", NPU_KNOWN_BANDWIDTH, info.memory_bandwidth);
+  add("host_read_bandwidth", NPU_KNOWN_HOST_READ, info.host_read_bandwidth);
+  add("host_write_bandwidth", NPU_KNOWN_HOST_WRITE, info.host_write_bandwidth);
+  add("launch_overhead_ns", NPU_KNOWN_LAUNCH, info.launch_overhead_ns);
+  add("on_chip_bytes", NPU_KNOWN_ON_CHIP, info.on_chip_bytes);
+  add("max_programs_in_flight", NPU_KNOWN_IN_FLIGHT, info.max_programs_in_flight);
+  add("max_queues", NPU_KNOWN_QUEUES, info.max_queues);
+  add("concurrent_compiles", NPU_KNOWN_COMPILES, info.concurrent_compiles);
 }
 
-void read_dtypes(const npu4_device_info& info, DeviceFacts& facts) {
+void read_dtypes(const npu_device_info& info, DeviceFacts& facts) {
   for (std::uint64_t i = 0; info.dtypes != nullptr && i < std::min(info.dtype_count, kMostDtypes);
        ++i) {
-    const npu4_dtype_info* each = info.dtypes[i];
-    if (each == nullptr || !NPU4_HAS(each, flags)) continue;
+    const npu_dtype_info* each = info.dtypes[i];
+    if (each == nullptr || !NPU_HAS(each, flags)) continue;
     DTypeFacts& dtype = facts.dtypes.emplace_back();
     dtype.dtype = each->dtype;
     dtype.flags = each->flags;
-    const bool has_peak =
-        NPU4_HAS(each, peak_ops_per_second) && (each->known & NPU4_KNOWN_PEAK) != 0;
+    const bool has_peak = NPU_HAS(each, peak_ops_per_second) && (each->known & NPU_KNOWN_PEAK) != 0;
     if (has_peak) dtype.peak_ops_per_second = each->peak_ops_per_second;
   }
 }
 
 /// The memories, and the facts of memory 0, in which every tensor lies that is not said to lie
 /// elsewhere.
-void read_memory(const npu4_device_info& info, DeviceFacts& facts) {
+void read_memory(const npu_device_info& info, DeviceFacts& facts) {
   if (info.memory_count == 0 || info.memory_count > kMostMemories || info.memories == nullptr) {
     return;
   }
   for (std::uint64_t i = 0; i < info.memory_count; ++i) {
-    const npu4_memory_info* each = info.memories[i];
+    const npu_memory_info* each = info.memories[i];
     MemoryFacts& fact = facts.memories.emplace_back();
-    if (each == nullptr || !NPU4_HAS(each, total_bytes)) continue;
+    if (each == nullptr || !NPU_HAS(each, total_bytes)) continue;
     read_memory_numbers(*each, fact);
-    const bool is_pinned = each->kind == NPU4_MEMORY_HOST_PINNED && is_coherent(*each);
+    const bool is_pinned = each->kind == NPU_MEMORY_HOST_PINNED && is_coherent(*each);
     if (is_pinned && !facts.pinned_memory) facts.pinned_memory = static_cast<std::uint32_t>(i);
-    if ((each->known & NPU4_KNOWN_TOTAL) != 0) fact.total_bytes = each->total_bytes;
+    if ((each->known & NPU_KNOWN_TOTAL) != 0) fact.total_bytes = each->total_bytes;
   }
-  const npu4_memory_info* memory = info.memories[0];
-  if (memory == nullptr || !NPU4_HAS(memory, alignment)) return;
+  const npu_memory_info* memory = info.memories[0];
+  if (memory == nullptr || !NPU_HAS(memory, alignment)) return;
   facts.is_coherent = is_coherent(*memory);
-  facts.wraps_host = (memory->flags & NPU4_WRAPS_HOST_POINTER) != 0;
-  if ((memory->known & NPU4_KNOWN_ALIGNMENT) != 0) {
+  facts.wraps_host = (memory->flags & NPU_WRAPS_HOST_POINTER) != 0;
+  if ((memory->known & NPU_KNOWN_ALIGNMENT) != 0) {
     facts.alignment = std::max<std::uint64_t>(memory->alignment, 1);
   }
 }
 
-DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std::uint64_t index) {
+DeviceFacts facts_of(const npu_device_info& info, const std::string& path, std::uint64_t index) {
   DeviceFacts facts;
   facts.id = text_of(info.id);
   facts.name = text_of(info.name);
@@ -154,15 +153,15 @@ DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std:
     refuse_file(path, "device " + std::to_string(index) + " of the backend has no " +
                           (facts.id.empty() ? "id" : "fingerprint"));
   }
-  if (NPU4_HAS(&info, concurrent_compiles) && (info.known & NPU4_KNOWN_COMPILES) != 0) {
+  if (NPU_HAS(&info, concurrent_compiles) && (info.known & NPU_KNOWN_COMPILES) != 0) {
     facts.concurrent_compiles = std::max(info.concurrent_compiles, 1U);
   }
-  if (NPU4_HAS(&info, max_queues)) {
+  if (NPU_HAS(&info, max_queues)) {
     const auto number = [&](std::uint64_t bit, std::uint32_t value) {
       return (info.known & bit) != 0 ? std::max(value, 1U) : 1U;
     };
-    facts.programs_in_flight = number(NPU4_KNOWN_IN_FLIGHT, info.max_programs_in_flight);
-    facts.queues = number(NPU4_KNOWN_QUEUES, info.max_queues);
+    facts.programs_in_flight = number(NPU_KNOWN_IN_FLIGHT, info.max_programs_in_flight);
+    facts.queues = number(NPU_KNOWN_QUEUES, info.max_queues);
   }
   read_memory(info, facts);
   read_numbers(info, facts);
@@ -171,9 +170,9 @@ DeviceFacts facts_of(const npu4_device_info& info, const std::string& path, std:
 }
 
 /// The names of a backend's own options; nothing if it does not state them.
-std::optional<std::vector<std::string>> option_keys_of(const npu4_backend_info& info,
+std::optional<std::vector<std::string>> option_keys_of(const npu_backend_info& info,
                                                        const std::string& path) {
-  if (!NPU4_HAS(&info, option_keys) || info.option_keys == nullptr) return std::nullopt;
+  if (!NPU_HAS(&info, option_keys) || info.option_keys == nullptr) return std::nullopt;
   std::vector<std::string> keys;
   Json json;
   try {
@@ -186,27 +185,27 @@ std::optional<std::vector<std::string>> option_keys_of(const npu4_backend_info& 
   return keys;
 }
 
-Description description_of(const npu4_backend& api, const std::string& path,
+Description description_of(const npu_backend& api, const std::string& path,
                            const std::string& name) {
   Description description;
-  npu4_error error = empty_error();
+  npu_error error = empty_error();
   check_status(api.backend_info(&description.info, &error), error, name, "");
   if (description.info.name == nullptr || description.info.struct_size > sizeof description.info) {
     refuse_file(path, "the backend fills its info wrongly");
   }
-  if (description.info.ir_version_min > NPU4_IR_VERSION ||
-      description.info.ir_version_max < NPU4_IR_VERSION) {
+  if (description.info.ir_version_min > NPU_IR_VERSION ||
+      description.info.ir_version_max < NPU_IR_VERSION) {
     refuse_file(path, "the backend reads sub-IRs of versions " +
                           std::to_string(description.info.ir_version_min) + " to " +
                           std::to_string(description.info.ir_version_max) + ", this host writes " +
-                          std::to_string(NPU4_IR_VERSION));
+                          std::to_string(NPU_IR_VERSION));
   }
   description.option_keys = option_keys_of(description.info, path);
   for (std::uint64_t i = 0; i < kMostDevices; ++i) {
-    npu4_device_info info = sized<npu4_device_info>();
+    npu_device_info info = sized<npu_device_info>();
     error = empty_error();
-    const npu4_status status = api.device_info(i, &info, &error);
-    if (status == NPU4_END) break;
+    const npu_status status = api.device_info(i, &info, &error);
+    if (status == NPU_END) break;
     check_status(status, error, name, text_of(description.info.version));
     description.devices.push_back(facts_of(info, path, i));
   }
@@ -238,9 +237,9 @@ bool matches(std::string_view pattern, std::string_view text) {
 
 }  // namespace
 
-bool DeviceFacts::stores(npu4_dtype dtype) const {
+bool DeviceFacts::stores(npu_dtype dtype) const {
   return std::any_of(dtypes.begin(), dtypes.end(), [&](const DTypeFacts& each) {
-    return each.dtype == dtype && (each.flags & NPU4_DTYPE_STORAGE) != 0;
+    return each.dtype == dtype && (each.flags & NPU_DTYPE_STORAGE) != 0;
   });
 }
 

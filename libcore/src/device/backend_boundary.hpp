@@ -16,22 +16,22 @@ namespace npu {
 
 /// An error with the status that it crosses the boundary with.
 struct StatusError {
-  npu4_status status;
+  npu_status status;
   std::string text;
 };
 
 /// A writer of the host's has failed, and has filled the error.
 struct WriteError {
-  npu4_status status;
+  npu_status status;
 };
 
 inline void require(bool condition, const char* text) {
-  if (!condition) throw StatusError{NPU4_INVALID, text};
+  if (!condition) throw StatusError{NPU_INVALID, text};
 }
 
 /// Fills the error, whose text is cut to its room, and returns the status.
-inline npu4_status say(npu4_error* error, npu4_status status, const std::string& text) noexcept {
-  if (error == nullptr || !NPU4_HAS(error, text)) return status;
+inline npu_status say(npu_error* error, npu_status status, const std::string& text) noexcept {
+  if (error == nullptr || !NPU_HAS(error, text)) return status;
   error->status = status;
   const std::size_t length = std::min(text.size(), sizeof error->text - 1);
   std::memcpy(error->text, text.data(), length);
@@ -41,7 +41,7 @@ inline npu4_status say(npu4_error* error, npu4_status status, const std::string&
 
 /// The status and text of an exception that is being handled and that no library of the backend's
 /// has thrown.
-inline npu4_status common_status(npu4_error* error) noexcept {
+inline npu_status common_status(npu_error* error) noexcept {
   try {
     throw;
   } catch (const WriteError& failure) {
@@ -52,29 +52,29 @@ inline npu4_status common_status(npu4_error* error) noexcept {
     return say(error, failure.status, failure.text);
   } catch (const MemoryLimitError& failure) {
     failure.fill_numbers(error);
-    return say(error, NPU4_MEMORY, failure.message());
+    return say(error, NPU_MEMORY, failure.message());
   } catch (const Error& failure) {
     return say(error, status_of(failure.code()), failure.message());
   } catch (const std::bad_alloc&) {
-    return say(error, NPU4_MEMORY, "out of memory");
+    return say(error, NPU_MEMORY, "out of memory");
   } catch (const std::exception& failure) {
-    return say(error, NPU4_FAILED, failure.what());
+    return say(error, NPU_FAILED, failure.what());
   } catch (...) {
-    return say(error, NPU4_FAILED, "an unknown error");
+    return say(error, NPU_FAILED, "an unknown error");
   }
 }
 
 /// Passes pieces to a writer of the host.
-inline auto pieces_to(const npu4_writer* writer, npu4_error* error) {
+inline auto pieces_to(const npu_writer* writer, npu_error* error) {
   return [writer, error](const void* data, std::uint64_t size) {
-    const npu4_status status = writer->write(writer->context, data, size, error);
-    if (status != NPU4_OK) throw WriteError{status};
+    const npu_status status = writer->write(writer->context, data, size, error);
+    if (status != NPU_OK) throw WriteError{status};
   };
 }
 
 /// The entry of a compile for backends that take one at a time.
-inline const npu4_entry& only_entry(const npu4_compile_args* args) {
-  require(args != nullptr && NPU4_HAS(args, blob) && args->blob != nullptr, "an argument is null");
+inline const npu_entry& only_entry(const npu_compile_args* args) {
+  require(args != nullptr && NPU_HAS(args, blob) && args->blob != nullptr, "an argument is null");
   require(args->entry_count == 1 && args->entries != nullptr && args->entries[0] != nullptr &&
               args->entries[0]->sub_ir != nullptr,
           "expected one entry");
@@ -88,7 +88,7 @@ struct BufferForm {
   std::uint64_t bytes = 0;
 };
 
-inline BufferForm checked_form(const npu4_buffer_desc& desc) {
+inline BufferForm checked_form(const npu_buffer_desc& desc) {
   require(desc.dtype < kDTypeCount, "unknown dtype");
   require(desc.shape != nullptr || desc.rank == 0, "shape is null");
   require(desc.layout == nullptr && desc.memory == 0, "there is one memory, and it is row-major");
@@ -100,7 +100,7 @@ inline BufferForm checked_form(const npu4_buffer_desc& desc) {
       count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(form.dtype)))
             : std::nullopt;
   if (!bytes) {
-    throw StatusError{NPU4_INVALID, "shape " + shape_text(form.shape) + " is not a tensor's"};
+    throw StatusError{NPU_INVALID, "shape " + shape_text(form.shape) + " is not a tensor's"};
   }
   form.bytes = static_cast<std::uint64_t>(*bytes);
   require(form.bytes == desc.bytes, "the bytes are not those of the shape");
@@ -108,7 +108,7 @@ inline BufferForm checked_form(const npu4_buffer_desc& desc) {
 }
 
 /// The part of a buffer that is written or read lies within it.
-inline void check_range(std::uint64_t buffer_bytes, const npu4_transfer& transfer) {
+inline void check_range(std::uint64_t buffer_bytes, const npu_transfer& transfer) {
   require(transfer.data != nullptr || transfer.bytes == 0, "the data is null");
   require(transfer.offset <= buffer_bytes && transfer.bytes <= buffer_bytes - transfer.offset,
           "the range passed is not within the buffer");

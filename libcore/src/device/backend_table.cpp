@@ -21,28 +21,28 @@ namespace {
 
 /// Lines of a backend go where those of the library go; errors and warnings even without -v -v.
 void log_line(void* context, std::uint32_t level, const char* text) {
-  const LogLevel wanted = level >= NPU4_LOG_DEBUG ? LogLevel::kDebug : LogLevel::kInfo;
+  const LogLevel wanted = level >= NPU_LOG_DEBUG ? LogLevel::kDebug : LogLevel::kInfo;
   log(LogModule::kDevice, wanted, [&] {
-    const char* kind = level == NPU4_LOG_ERROR     ? "error: "
-                       : level == NPU4_LOG_WARNING ? "warning: "
-                                                   : "";
+    const char* kind = level == NPU_LOG_ERROR     ? "error: "
+                       : level == NPU_LOG_WARNING ? "warning: "
+                                                  : "";
     return "backend '" + *static_cast<const std::string*>(context) + "': " + kind + text_of(text);
   });
 }
 
 /// What the host offers one backend; both live as long as the process.
-const npu4_host* host_table(const std::string& name) {
+const npu_host* host_table(const std::string& name) {
   struct Host {
     std::string name;
-    npu4_host table;
+    npu_host table;
   };
   static std::mutex mutex;
   static std::map<std::string, std::unique_ptr<Host>> hosts;
   const std::lock_guard lock(mutex);
   std::unique_ptr<Host>& host = hosts[name];
   if (host == nullptr) {
-    host = std::make_unique<Host>(Host{name, sized<npu4_host>()});
-    host->table.abi_version = NPU4_ABI_VERSION;
+    host = std::make_unique<Host>(Host{name, sized<npu_host>()});
+    host->table.abi_version = NPU_ABI_VERSION;
     host->table.context = &host->name;
     host->table.log = log_line;
   }
@@ -51,29 +51,29 @@ const npu4_host* host_table(const std::string& name) {
 
 /// The table with null for what this backend does not have yet. Backends stay loaded, and so do
 /// these.
-const npu4_backend* completed(const npu4_backend& given) {
+const npu_backend* completed(const npu_backend& given) {
   static std::mutex mutex;
-  static std::map<const npu4_backend*, std::unique_ptr<npu4_backend>> tables;
+  static std::map<const npu_backend*, std::unique_ptr<npu_backend>> tables;
   const std::lock_guard lock(mutex);
-  std::unique_ptr<npu4_backend>& table = tables[&given];
+  std::unique_ptr<npu_backend>& table = tables[&given];
   if (table != nullptr) return table.get();  // who has asked before, uses it
-  table = std::make_unique<npu4_backend>();
+  table = std::make_unique<npu_backend>();
   std::memcpy(table.get(), &given, std::min<std::uint64_t>(given.struct_size, sizeof given));
   table->struct_size = sizeof *table;
   return table.get();
 }
 
-const npu4_backend* checked(const npu4_backend* given, const std::string& path) {
-  constexpr std::uint64_t kLeastSize = offsetof(npu4_backend, buffer_write);
-  if (given->abi_version != NPU4_ABI_VERSION) {
+const npu_backend* checked(const npu_backend* given, const std::string& path) {
+  constexpr std::uint64_t kLeastSize = offsetof(npu_backend, buffer_write);
+  if (given->abi_version != NPU_ABI_VERSION) {
     refuse_file(path, "the backend has ABI version " + std::to_string(given->abi_version) +
-                          ", expected " + std::to_string(NPU4_ABI_VERSION));
+                          ", expected " + std::to_string(NPU_ABI_VERSION));
   }
   if (given->struct_size < kLeastSize) {
     refuse_file(path, "the backend's function table has " + std::to_string(given->struct_size) +
                           " bytes, expected at least " + std::to_string(kLeastSize));
   }
-  const npu4_backend* table = completed(*given);
+  const npu_backend* table = completed(*given);
   const bool has_required = table->backend_info && table->device_info && table->device_open &&
                             table->device_close && table->compile && table->model_load &&
                             table->model_free && table->program_create && table->program_free &&
@@ -91,19 +91,15 @@ const npu4_backend* checked(const npu4_backend* given, const std::string& path) 
 }  // namespace
 
 BackendEntry find_backend_entry(void* library, const std::string& path) {
-  const auto entry = reinterpret_cast<BackendEntry>(::dlsym(library, NPU4_ENTRY_NAME));
+  const auto entry = reinterpret_cast<BackendEntry>(::dlsym(library, NPU_ENTRY_NAME));
   if (entry != nullptr) return entry;
-  const bool is_older = ::dlsym(library, "npu_backend_entry") != nullptr;
-  refuse_file(path, "no npu-tools backend: it exports no " NPU4_ENTRY_NAME +
-                        std::string(is_older ? ", but the entry of an interface before version 4; "
-                                               "build it for the npu/backend.h of this version"
-                                             : ""));
+  refuse_file(path, "no npu-tools backend: it exports no " NPU_ENTRY_NAME);
 }
 
-const npu4_backend* backend_table(void* library, const std::string& path, const std::string& name) {
+const npu_backend* backend_table(void* library, const std::string& path, const std::string& name) {
   const BackendEntry entry = find_backend_entry(library, path);
-  npu4_error error = empty_error();
-  const npu4_backend* table = entry(host_table(name), &error);
+  npu_error error = empty_error();
+  const npu_backend* table = entry(host_table(name), &error);
   if (table != nullptr) return checked(table, path);
   error.text[sizeof error.text - 1] = '\0';
   const std::string reason = text_of(error.text);

@@ -7,7 +7,7 @@
 
 namespace npu {
 
-using BackendEntry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
+using BackendEntry = const npu_backend* (*)(const npu_host*, npu_error*);
 
 /// What a loaded shared object exports. Throws Error kUnsupported that names `path` if it is no
 /// backend.
@@ -15,6 +15,6 @@ BackendEntry find_backend_entry(void* library, const std::string& path);
 
 /// The table of a loaded shared object; every function that the host relies on is there. Throws as
 /// find_backend_entry.
-const npu4_backend* backend_table(void* library, const std::string& path, const std::string& name);
+const npu_backend* backend_table(void* library, const std::string& path, const std::string& name);
 
 }  // namespace npu

@@ -22,17 +22,17 @@ namespace {
 constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 46;
 
-npu4_status no_memory(npu4_error* error, std::uint64_t bytes,
-                      const std::string& text = "out of memory for the blob") {
-  if (error != nullptr && NPU4_HAS(error, text)) {
-    error->status = NPU4_MEMORY;
-    error->known = NPU4_KNOWN_REQUESTED;
+npu_status no_memory(npu_error* error, std::uint64_t bytes,
+                     const std::string& text = "out of memory for the blob") {
+  if (error != nullptr && NPU_HAS(error, text)) {
+    error->status = NPU_MEMORY;
+    error->known = NPU_KNOWN_REQUESTED;
     error->requested_bytes = bytes;
     const std::size_t length = std::min(text.size(), sizeof error->text - 1);
     std::memcpy(error->text, text.data(), length);
     error->text[length] = '\0';
   }
-  return NPU4_MEMORY;
+  return NPU_MEMORY;
 }
 
 }  // namespace
@@ -45,10 +45,10 @@ void BlobMemory::free_memory() {
   capacity_ = 0;
 }
 
-npu4_writer BlobMemory::writer() {
-  npu4_writer writer = sized<npu4_writer>();
+npu_writer BlobMemory::writer() {
+  npu_writer writer = sized<npu_writer>();
   writer.context = this;
-  writer.write = [](void* context, const void* data, std::uint64_t size, npu4_error* error) {
+  writer.write = [](void* context, const void* data, std::uint64_t size, npu_error* error) {
     return static_cast<BlobMemory*>(context)->append(data, size, error);
   };
   return writer;
@@ -67,8 +67,8 @@ bool BlobMemory::grow(std::uint64_t needed) {
   return true;
 }
 
-npu4_status BlobMemory::append(const void* data, std::uint64_t size, npu4_error* error) {
-  if (size == 0) return NPU4_OK;
+npu_status BlobMemory::append(const void* data, std::uint64_t size, npu_error* error) {
+  if (size == 0) return NPU_OK;
   if (file_.get() >= 0) return append_to_file(data, size, error);
   if (data != nullptr && size <= kMost && size_ + size > most_in_memory_ && move_to_file()) {
     return append_to_file(data, size, error);
@@ -76,7 +76,7 @@ npu4_status BlobMemory::append(const void* data, std::uint64_t size, npu4_error*
   if (size > kMost || data == nullptr || !grow(size_ + size)) return no_memory(error, size);
   std::memcpy(data_ + size_, data, size);
   size_ += size;
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 bool BlobMemory::move_to_file() {
@@ -99,7 +99,7 @@ bool BlobMemory::move_to_file() {
   return true;
 }
 
-npu4_status BlobMemory::append_to_file(const void* data, std::uint64_t size, npu4_error* error) {
+npu_status BlobMemory::append_to_file(const void* data, std::uint64_t size, npu_error* error) {
   if (data == nullptr || size > kMost) return no_memory(error, size);
   try {
     write_fully(file_.get(), {static_cast<const char*>(data), size}, folder_);
@@ -107,7 +107,7 @@ npu4_status BlobMemory::append_to_file(const void* data, std::uint64_t size, npu
     return no_memory(error, size, std::string("no room for the blob: ") + failed.what());
   }
   size_ += size;
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 Blob BlobMemory::take() {

@@ -27,7 +27,7 @@ class BlobMemory {
   BlobMemory& operator=(const BlobMemory&) = delete;
 
   /// For a call; valid as long as this object.
-  npu4_writer writer();
+  npu_writer writer();
   std::uint64_t size() const noexcept { return size_; }
   /// Null once a file holds the bytes.
   const std::byte* data() const noexcept { return data_; }
@@ -35,9 +35,9 @@ class BlobMemory {
   Blob take();
 
  private:
-  npu4_status append(const void* data, std::uint64_t size, npu4_error* error);
+  npu_status append(const void* data, std::uint64_t size, npu_error* error);
   bool grow(std::uint64_t needed);
-  npu4_status append_to_file(const void* data, std::uint64_t size, npu4_error* error);
+  npu_status append_to_file(const void* data, std::uint64_t size, npu_error* error);
   bool move_to_file();
   void free_memory();
 

@@ -9,7 +9,7 @@
 namespace npu {
 
 /// An empty error, as calls take them.
-npu4_error empty_error();
+npu_error empty_error();
 
 /// A struct for a call: zeroed, with its size.
 template <typename Struct>
@@ -19,18 +19,18 @@ Struct sized() {
   return made;
 }
 
-/// Throws BackendError for a status other than NPU4_OK, with the backend's text.
-void check_status(npu4_status status, const npu4_error& error, const std::string& backend,
+/// Throws BackendError for a status other than NPU_OK, with the backend's text.
+void check_status(npu_status status, const npu_error& error, const std::string& backend,
                   const std::string& version);
-void check_status(npu4_status status, const npu4_error& error, const Backend& backend);
+void check_status(npu_status status, const npu_error& error, const Backend& backend);
 
-/// Throws BackendError NPU4_INTERNAL: a backend broke a promise of npu/backend.h, that of a
+/// Throws BackendError NPU_INTERNAL: a backend broke a promise of npu/backend.h, that of a
 /// function, member or feature of this name.
 [[noreturn]] void break_contract(const Backend& backend, const std::string& promise,
                                  const std::string& text);
 
 /// Calls until it is no longer busy, for five seconds, and checks the status.
-void call_patiently(const Backend& backend, const std::function<npu4_status(npu4_error&)>& call);
+void call_patiently(const Backend& backend, const std::function<npu_status(npu_error&)>& call);
 
 /// Throws Error kUnsupported: a file is no backend that this host can serve.
 [[noreturn]] void refuse_file(const std::string& path, const std::string& text);

@@ -88,15 +88,15 @@ CostEstimate read_costs(const Json& answer, const Backend& backend) {
 
 CheckAnswer DeviceInstance::check(const std::string& sub_ir, std::size_t nodes,
                                   const std::string& options) {
-  npu4_check_args args = sized<npu4_check_args>();
+  npu_check_args args = sized<npu_check_args>();
   args.sub_ir = sub_ir.data();
   args.sub_ir_size = sub_ir.size();
   args.options = options.c_str();
-  args.ir_version = NPU4_IR_VERSION;
+  args.ir_version = NPU_IR_VERSION;
   BlobMemory memory;
-  const npu4_writer writer = memory.writer();
+  const npu_writer writer = memory.writer();
   args.answer = &writer;
-  npu4_error error = empty_error();
+  npu_error error = empty_error();
   check_status(backend_->api().check(device_, &args, &error), error, *backend_);
   const std::string_view text(reinterpret_cast<const char*>(memory.data()), memory.size());
   Json json;

@@ -29,7 +29,7 @@ namespace {
 
 // ---- Buffers ----
 
-DeviceBuffer::DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu4_buffer* buffer,
+DeviceBuffer::DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu_buffer* buffer,
                            TensorType type, std::uint64_t bytes, bool is_coherent,
                            std::shared_ptr<const void> owner)
     : device_(std::move(device)),
@@ -40,20 +40,20 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu4_buffer* 
       owner_(std::move(owner)) {}
 
 DeviceBuffer::~DeviceBuffer() {
-  const npu4_backend& api = device_->backend().api();
+  const npu_backend& api = device_->backend().api();
   if (is_mapped_) api.buffer_unmap(buffer_);
   api.buffer_free(buffer_);
 }
 
 std::byte* DeviceBuffer::host_memory() {
   if (is_mapped_) return mapped_;
-  const npu4_backend& api = device_->backend().api();
+  const npu_backend& api = device_->backend().api();
   if (!type_.layout.empty() || !is_coherent_ || api.buffer_map == nullptr) return nullptr;
   void* pointer = nullptr;
-  npu4_error error = empty_error();
-  const npu4_status status =
-      api.buffer_map(buffer_, NPU4_ACCESS_READ | NPU4_ACCESS_WRITE, &pointer, &error);
-  if (status == NPU4_UNSUPPORTED) return nullptr;
+  npu_error error = empty_error();
+  const npu_status status =
+      api.buffer_map(buffer_, NPU_ACCESS_READ | NPU_ACCESS_WRITE, &pointer, &error);
+  if (status == NPU_UNSUPPORTED) return nullptr;
   check_status(status, error, device_->backend());
   if (pointer == nullptr && bytes_ != 0) no_memory_mapped(device_->backend());
   is_mapped_ = true;
@@ -68,10 +68,10 @@ Tensor DeviceBuffer::to_host() const {
 }
 
 void DeviceBuffer::read(void* data) const {
-  const npu4_backend& api = device_->backend().api();
-  npu4_error error = empty_error();
+  const npu_backend& api = device_->backend().api();
+  npu_error error = empty_error();
   if (api.buffer_read != nullptr) {
-    npu4_transfer transfer = sized<npu4_transfer>();
+    npu_transfer transfer = sized<npu_transfer>();
     transfer.bytes = bytes_;
     transfer.data = data;
     check_status(api.buffer_read(buffer_, &transfer, &error), error, device_->backend());
@@ -79,7 +79,7 @@ void DeviceBuffer::read(void* data) const {
   }
   void* pointer = mapped_;
   if (!is_mapped_) {
-    check_status(api.buffer_map(buffer_, NPU4_ACCESS_READ, &pointer, &error), error,
+    check_status(api.buffer_map(buffer_, NPU_ACCESS_READ, &pointer, &error), error,
                  device_->backend());
   }
   if (pointer == nullptr && bytes_ != 0) no_memory_mapped(device_->backend());
@@ -88,10 +88,10 @@ void DeviceBuffer::read(void* data) const {
 }
 
 void DeviceBuffer::write(const void* data) const {
-  const npu4_backend& api = device_->backend().api();
-  npu4_error error = empty_error();
+  const npu_backend& api = device_->backend().api();
+  npu_error error = empty_error();
   if (api.buffer_write != nullptr) {
-    npu4_transfer transfer = sized<npu4_transfer>();
+    npu_transfer transfer = sized<npu_transfer>();
     transfer.bytes = bytes_;
     transfer.data = const_cast<void*>(data);  // which the backend only reads
     check_status(api.buffer_write(buffer_, &transfer, &error), error, device_->backend());
@@ -99,7 +99,7 @@ void DeviceBuffer::write(const void* data) const {
   }
   void* pointer = mapped_;
   if (!is_mapped_) {
-    check_status(api.buffer_map(buffer_, NPU4_ACCESS_WRITE, &pointer, &error), error,
+    check_status(api.buffer_map(buffer_, NPU_ACCESS_WRITE, &pointer, &error), error,
                  device_->backend());
   }
   if (pointer == nullptr && bytes_ != 0) no_memory_mapped(device_->backend());
@@ -120,9 +120,9 @@ namespace {
 /// Throws if nothing can be loaded, since the device is elsewhere.
 void require_present(const DeviceInstance& device) {
   if (!device.facts().is_absent) return;
-  throw BackendError(NPU4_UNSUPPORTED,
-                     "backend '" + device.backend().name() + "' has no usable device of arch '" +
-                         device.facts().arch + "' here: it compiles for one, and runs nothing");
+  throw BackendError(NPU_UNSUPPORTED, "backend '" + device.backend().name() +
+                                          "' has no usable device of arch '" + device.facts().arch +
+                                          "' here: it compiles for one, and runs nothing");
 }
 
 }  // namespace
@@ -133,15 +133,15 @@ DeviceWeights::DeviceWeights(std::shared_ptr<DeviceInstance> device,
   require_present(*device_);
   const Backend& backend = device_->backend();
   const TensorViews views(tensors_);
-  npu4_model_info info = sized<npu4_model_info>();
-  call_patiently(backend, [&](npu4_error& error) {
+  npu_model_info info = sized<npu_model_info>();
+  call_patiently(backend, [&](npu_error& error) {
     return backend.api().weights_load(device_->get(), views.pointers.data(), views.pointers.size(),
                                       &info, &weights_, &error);
   });
   if (weights_ == nullptr) {
     break_contract(backend, "weights_load", "it says that it loaded weights, but gave none");
   }
-  if ((info.flags & NPU4_RELEASES_WEIGHTS) != 0) tensors_.clear();
+  if ((info.flags & NPU_RELEASES_WEIGHTS) != 0) tensors_.clear();
 }
 
 DeviceWeights::~DeviceWeights() { device_->backend().api().weights_free(weights_); }
@@ -156,25 +156,25 @@ DeviceModel::DeviceModel(std::shared_ptr<DeviceInstance> device, Blob blob,
   const Backend& backend = device_->backend();
   require_present(*device_);
   const TensorViews views(weights_);
-  std::vector<npu4_weights*> handles;
+  std::vector<npu_weights*> handles;
   for (const auto& weights_of_device : shared_) handles.push_back(weights_of_device->get());
-  npu4_load_args args = sized<npu4_load_args>();
+  npu_load_args args = sized<npu_load_args>();
   args.blob = blob_.data.get();
   args.blob_size = blob_.size;
   args.weights = views.pointers.data();
   args.weight_count = views.pointers.size();
   args.shared = handles.data();
   args.shared_count = handles.size();
-  npu4_model_info info = sized<npu4_model_info>();
-  call_patiently(backend, [&](npu4_error& error) {
+  npu_model_info info = sized<npu_model_info>();
+  call_patiently(backend, [&](npu_error& error) {
     return backend.api().model_load(device_->get(), &args, &info, &model_, &error);
   });
   if (model_ == nullptr) {
     break_contract(backend, "model_load", "it says that it loaded a blob, but gave no model");
   }
   // What the device has copies of need not be held twice.
-  if ((info.flags & NPU4_RELEASES_BLOB) != 0) blob_ = {};
-  if ((info.flags & NPU4_RELEASES_WEIGHTS) != 0) weights_.clear();
+  if ((info.flags & NPU_RELEASES_BLOB) != 0) blob_ = {};
+  if ((info.flags & NPU_RELEASES_WEIGHTS) != 0) weights_.clear();
 }
 
 DeviceModel::~DeviceModel() { device_->backend().api().model_free(model_); }
@@ -185,12 +185,12 @@ DeviceProgram::DeviceProgram(std::shared_ptr<DeviceModel> model, ProgramSignatur
                              const std::string& entry, std::shared_ptr<DeviceBuffer> scratch)
     : model_(std::move(model)), signature_(std::move(signature)), scratch_(std::move(scratch)) {
   const Backend& backend = model_->device()->backend();
-  npu4_program_args args = sized<npu4_program_args>();
+  npu_program_args args = sized<npu_program_args>();
   args.entry = entry.empty() ? nullptr : entry.c_str();
-  args.flags = (signature_.is_timed ? NPU4_PROGRAM_PROFILE : 0U) |
-               (signature_.taps.empty() ? 0U : NPU4_PROGRAM_TAPS);
+  args.flags = (signature_.is_timed ? NPU_PROGRAM_PROFILE : 0U) |
+               (signature_.taps.empty() ? 0U : NPU_PROGRAM_TAPS);
   args.scratch = scratch_ != nullptr ? scratch_->get() : nullptr;
-  call_patiently(backend, [&](npu4_error& error) {
+  call_patiently(backend, [&](npu_error& error) {
     return backend.api().program_create(model_->get(), &args, &program_, &error);
   });
   if (program_ == nullptr) {
@@ -204,7 +204,7 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::make_outputs() const {
   std::vector<std::shared_ptr<DeviceBuffer>> outputs;
   outputs.reserve(signature_.outputs.size());
   for (const TensorType& type : signature_.outputs) {
-    outputs.push_back(model_->device()->allocate(type, NPU4_USAGE_OUTPUT));
+    outputs.push_back(model_->device()->allocate(type, NPU_USAGE_OUTPUT));
   }
   return outputs;
 }
@@ -221,10 +221,10 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::make_taps() const {
 namespace {
 
 /// Durations of spans; nothing if none was measured.
-std::vector<std::uint64_t> durations(const std::vector<npu4_span>& spans) {
+std::vector<std::uint64_t> durations(const std::vector<npu_span>& spans) {
   std::vector<std::uint64_t> times;
   bool measured = false;
-  for (const npu4_span& span : spans) {
+  for (const npu_span& span : spans) {
     const bool has_time = span.flags != 0 && span.end >= span.begin;
     measured = measured || has_time;
     times.push_back(has_time ? span.end - span.begin : 0);
@@ -246,12 +246,12 @@ RunProfile::RunProfile(std::size_t nodes, std::size_t steps) : nodes_(nodes), st
 namespace {
 
 /// The spans themselves; nothing unless all that were measured lie on the device's clock.
-std::vector<npu4_span> placed(const std::vector<npu4_span>& spans) {
-  const bool are_placed = std::all_of(spans.begin(), spans.end(), [](const npu4_span& span) {
-    const bool has_time = (span.flags & NPU4_SPAN_DURATION) != 0 && span.end > span.begin;
-    return !has_time || (span.flags & NPU4_SPAN_PLACED) != 0;
+std::vector<npu_span> placed(const std::vector<npu_span>& spans) {
+  const bool are_placed = std::all_of(spans.begin(), spans.end(), [](const npu_span& span) {
+    const bool has_time = (span.flags & NPU_SPAN_DURATION) != 0 && span.end > span.begin;
+    return !has_time || (span.flags & NPU_SPAN_PLACED) != 0;
   });
-  return are_placed ? spans : std::vector<npu4_span>();
+  return are_placed ? spans : std::vector<npu_span>();
 }
 
 }  // namespace
@@ -261,14 +261,14 @@ RunTimes RunProfile::times() const {
 }
 
 std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
-    std::span<npu4_buffer* const> inputs, const std::vector<std::shared_ptr<DeviceBuffer>>& outputs,
+    std::span<npu_buffer* const> inputs, const std::vector<std::shared_ptr<DeviceBuffer>>& outputs,
     RunTimes* times, std::size_t steps, std::uint64_t deadline_ns,
     std::span<const std::shared_ptr<DeviceBuffer>> taps) const {
   std::vector<std::shared_ptr<DeviceBuffer>> results = outputs.empty() ? make_outputs() : outputs;
-  std::vector<npu4_buffer*> handles;
+  std::vector<npu_buffer*> handles;
   handles.reserve(results.size());
   for (const auto& result : results) handles.push_back(result->get());
-  npu4_run_args args = sized<npu4_run_args>();
+  npu_run_args args = sized<npu_run_args>();
   args.inputs = inputs.data();
   args.input_count = inputs.size();
   args.outputs = handles.data();
@@ -278,7 +278,7 @@ std::vector<std::shared_ptr<DeviceBuffer>> DeviceProgram::run(
   views.put(args);
   std::optional<RunProfile> profile;
   if (times != nullptr) args.profile = profile.emplace(signature_.nodes, steps).get();
-  npu4_error error = empty_error();
+  npu_error error = empty_error();
   const Backend& backend = model_->device()->backend();
   check_status(backend.api().run(program_, &args, &error), error, backend);
   if (profile) *times = profile->times();
@@ -296,7 +296,7 @@ void DeviceProgram::cancel() const noexcept {
 // ---- Devices ----
 
 DeviceInstance::DeviceInstance(std::shared_ptr<const Backend> backend, DeviceFacts facts,
-                               npu4_device* device)
+                               npu_device* device)
     : backend_(std::move(backend)), facts_(std::move(facts)), device_(device) {}
 
 DeviceInstance::~DeviceInstance() { backend_->api().device_close(device_); }
@@ -306,14 +306,14 @@ std::shared_ptr<DeviceInstance> DeviceInstance::open(std::shared_ptr<const Backe
   const LogTimer timer(LogModule::kDevice, LogLevel::kDebug);
   const DeviceOptions wanted = read_device_options(*backend, options);
   const DeviceFacts& facts = backend->device(wanted.instance);
-  npu4_open_args args = sized<npu4_open_args>();
+  npu_open_args args = sized<npu_open_args>();
   args.device_id = facts.is_absent ? facts.arch.c_str() : facts.id.c_str();
-  args.flags = facts.is_absent ? NPU4_OPEN_COMPILE_ONLY : 0U;
+  args.flags = facts.is_absent ? NPU_OPEN_COMPILE_ONLY : 0U;
   args.threads = wanted.threads;
   args.memory_limit_bytes = wanted.memory_limit;
   args.options = wanted.own.c_str();
-  npu4_device* device = nullptr;
-  call_patiently(*backend, [&](npu4_error& error) {
+  npu_device* device = nullptr;
+  call_patiently(*backend, [&](npu_error& error) {
     return backend->api().device_open(&args, &device, &error);
   });
   if (device == nullptr) {
@@ -338,10 +338,10 @@ double host_time_ns(const ClockSample& before, const ClockSample& after, std::ui
 
 std::optional<ClockSample> DeviceInstance::clock() const {
   if (backend_->api().clock_sample == nullptr) return std::nullopt;
-  npu4_clock_sample sample = sized<npu4_clock_sample>();
-  npu4_error error = empty_error();
-  const npu4_status status = backend_->api().clock_sample(device_, &sample, &error);
-  if (status == NPU4_UNSUPPORTED) return std::nullopt;
+  npu_clock_sample sample = sized<npu_clock_sample>();
+  npu_error error = empty_error();
+  const npu_status status = backend_->api().clock_sample(device_, &sample, &error);
+  if (status == NPU_UNSUPPORTED) return std::nullopt;
   check_status(status, error, *backend_);
   return ClockSample{sample.device_ns, sample.host_ns, sample.uncertainty_ns};
 }
@@ -362,8 +362,8 @@ std::uint32_t forward_progress(void* context, std::uint64_t done, std::uint64_t 
 
 namespace {
 
-npu4_entry describe_entry(const std::string& name, const std::string& sub_ir) {
-  npu4_entry entry = sized<npu4_entry>();
+npu_entry describe_entry(const std::string& name, const std::string& sub_ir) {
+  npu_entry entry = sized<npu_entry>();
   entry.name = name.c_str();
   entry.sub_ir = sub_ir.data();
   entry.sub_ir_size = sub_ir.size();
@@ -381,26 +381,26 @@ Blob DeviceInstance::compile(const std::string& sub_ir, const std::vector<NamedT
 Blob DeviceInstance::compile(const std::vector<ModelEntry>& entries,
                              const std::vector<NamedTensor>& weights, const std::string& options,
                              const CompileHooks& hooks) {
-  std::vector<npu4_entry> described;
+  std::vector<npu_entry> described;
   for (const ModelEntry& entry : entries) {
     described.push_back(describe_entry(entry.name, entry.sub_ir));
   }
   return compile_entries(described, weights, options, hooks);
 }
 
-Blob DeviceInstance::compile_entries(const std::vector<npu4_entry>& entries,
+Blob DeviceInstance::compile_entries(const std::vector<npu_entry>& entries,
                                      const std::vector<NamedTensor>& weights,
                                      const std::string& options, const CompileHooks& hooks) {
   const TensorViews views(weights);
-  std::vector<const npu4_entry*> pointers;
-  for (const npu4_entry& entry : entries) pointers.push_back(&entry);
-  npu4_compile_args args = sized<npu4_compile_args>();
+  std::vector<const npu_entry*> pointers;
+  for (const npu_entry& entry : entries) pointers.push_back(&entry);
+  npu_compile_args args = sized<npu_compile_args>();
   args.entries = pointers.data();
   args.entry_count = pointers.size();
   args.weights = views.pointers.data();
   args.weight_count = views.pointers.size();
   args.options = options.c_str();
-  args.ir_version = NPU4_IR_VERSION;
+  args.ir_version = NPU_IR_VERSION;
   args.memory_limit_bytes = memory_limit_;
   args.deadline_ns = hooks.deadline_ns;
   if (hooks.progress) {
@@ -408,12 +408,12 @@ Blob DeviceInstance::compile_entries(const std::vector<npu4_entry>& entries,
     args.progress_context = const_cast<CompileHooks*>(&hooks);  // which is only called
   }
   Blob blob;
-  call_patiently(*backend_, [&](npu4_error& error) {
+  call_patiently(*backend_, [&](npu_error& error) {
     BlobMemory memory(hooks.blob_folder);
-    const npu4_writer writer = memory.writer();
+    const npu_writer writer = memory.writer();
     args.blob = &writer;
-    const npu4_status status = backend_->api().compile(device_, &args, &error);
-    if (status == NPU4_OK) blob = memory.take();
+    const npu_status status = backend_->api().compile(device_, &args, &error);
+    if (status == NPU_OK) blob = memory.take();
     return status;
   });
   if (blob.size == 0)
@@ -424,8 +424,8 @@ Blob DeviceInstance::compile_entries(const std::vector<npu4_entry>& entries,
 Json DeviceInstance::blob_report(const Blob& blob) {
   if (backend_->api().blob_report == nullptr) return Json::object();
   BlobMemory memory;
-  const npu4_writer writer = memory.writer();
-  npu4_error error = empty_error();
+  const npu_writer writer = memory.writer();
+  npu_error error = empty_error();
   check_status(backend_->api().blob_report(device_, blob.data.get(), blob.size, &writer, &error),
                error, *backend_);
   if (memory.size() == 0) return Json::object();
@@ -438,14 +438,14 @@ Json DeviceInstance::blob_report(const Blob& blob) {
 
 BlobVerdict DeviceInstance::check_blob(const Blob& blob) const {
   if (backend_->api().blob_check == nullptr) return {};
-  npu4_blob_verdict verdict = sized<npu4_blob_verdict>();
-  npu4_error error = empty_error();
+  npu_blob_verdict verdict = sized<npu_blob_verdict>();
+  npu_error error = empty_error();
   check_status(backend_->api().blob_check(device_, blob.data.get(), blob.size, &verdict, &error),
                error, *backend_);
   verdict.reason[sizeof verdict.reason - 1] = '\0';
   const std::string reason = text_of(verdict.reason);
-  if (verdict.verdict == NPU4_BLOB_FITS) return {};
-  return {verdict.verdict == NPU4_BLOB_SLOW ? BlobFit::kSlow : BlobFit::kOther,
+  if (verdict.verdict == NPU_BLOB_FITS) return {};
+  return {verdict.verdict == NPU_BLOB_SLOW ? BlobFit::kSlow : BlobFit::kOther,
           reason.empty() ? "it gives no reason" : reason};
 }
 
@@ -474,7 +474,7 @@ std::unique_ptr<DeviceProgram> DeviceInstance::compile_and_load(const std::strin
 }
 
 std::shared_ptr<DeviceWeights> DeviceInstance::load_weights(std::vector<NamedTensor> tensors) {
-  const npu4_backend& api = backend_->api();
+  const npu_backend& api = backend_->api();
   if (api.weights_load == nullptr || api.weights_free == nullptr) return nullptr;
   return std::make_shared<DeviceWeights>(shared_from_this(), std::move(tensors));
 }
@@ -482,13 +482,13 @@ std::shared_ptr<DeviceWeights> DeviceInstance::load_weights(std::vector<NamedTen
 namespace {
 
 /// The description of a row-major tensor; `shape` outlives it.
-npu4_buffer_desc describe_tensor(DType dtype, const Shape& shape) {
+npu_buffer_desc describe_tensor(DType dtype, const Shape& shape) {
   const auto count = checked_element_count(shape);
   const auto bytes =
       count ? checked_multiply(*count, static_cast<std::int64_t>(dtype_size(dtype))) : std::nullopt;
   if (!bytes) throw Error(ErrorCode::kInvalidGraph, "shape " + shape_text(shape) + " is too large");
-  npu4_buffer_desc desc = sized<npu4_buffer_desc>();
-  desc.dtype = static_cast<npu4_dtype>(dtype);
+  npu_buffer_desc desc = sized<npu_buffer_desc>();
+  desc.dtype = static_cast<npu_dtype>(dtype);
   desc.rank = static_cast<std::uint32_t>(shape.size());
   desc.shape = shape.data();
   desc.bytes = static_cast<std::uint64_t>(*bytes);
@@ -504,18 +504,18 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(DType dtype, const Shape&
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(const TensorType& type, std::uint32_t usage,
                                                        std::uint32_t memory) {
-  npu4_buffer_desc desc = describe_tensor(type.dtype, type.shape);
+  npu_buffer_desc desc = describe_tensor(type.dtype, type.shape);
   if (!type.layout.empty()) desc.layout = type.layout.c_str();
   desc.usage = usage;
   desc.memory = memory;
-  npu4_buffer* buffer = nullptr;
-  npu4_error error = empty_error();
+  npu_buffer* buffer = nullptr;
+  npu_error error = empty_error();
   {
     const std::lock_guard lock(creating_);
-    const npu4_status status = backend_->api().buffer_create(device_, &desc, &buffer, &error);
+    const npu_status status = backend_->api().buffer_create(device_, &desc, &buffer, &error);
     const bool is_listed = facts_.stores(desc.dtype);
     // In a layout, or in a memory of its own, a buffer may be refused.
-    if (status == NPU4_UNSUPPORTED && is_listed && desc.layout == nullptr && desc.memory == 0) {
+    if (status == NPU_UNSUPPORTED && is_listed && desc.layout == nullptr && desc.memory == 0) {
       break_contract(*backend_, "dtypes",
                      "the device lists " + std::string(dtype_name(type.dtype)) +
                          ", but makes no buffer of it: " + text_of(error.text));
@@ -531,7 +531,7 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::allocate(const TensorType& type, s
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::make_scratch(std::uint64_t bytes) {
   if (bytes > INT64_MAX) throw Error(ErrorCode::kInfeasible, "a program needs too much scratch");
-  return allocate(DType::kUInt8, {static_cast<std::int64_t>(bytes)}, NPU4_USAGE_SCRATCH);
+  return allocate(DType::kUInt8, {static_cast<std::int64_t>(bytes)}, NPU_USAGE_SCRATCH);
 }
 
 std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& shape,
@@ -543,20 +543,20 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::wrap(DType dtype, const Shape& sha
       address % facts_.alignment != 0) {
     return nullptr;
   }
-  const npu4_buffer_desc desc = describe_tensor(dtype, shape);
-  npu4_external external = sized<npu4_external>();
-  external.type = NPU4_HOST_POINTER;
+  const npu_buffer_desc desc = describe_tensor(dtype, shape);
+  npu_external external = sized<npu_external>();
+  external.type = NPU_HOST_POINTER;
   external.access = access;
   external.pointer = const_cast<void*>(memory);
   external.bytes = desc.bytes;
-  npu4_buffer* buffer = nullptr;
-  npu4_error error = empty_error();
-  npu4_status status = NPU4_OK;
+  npu_buffer* buffer = nullptr;
+  npu_error error = empty_error();
+  npu_status status = NPU_OK;
   {
     const std::lock_guard lock(creating_);
     status = backend_->api().buffer_wrap(device_, &desc, &external, &buffer, &error);
   }
-  if (status == NPU4_UNSUPPORTED) return nullptr;
+  if (status == NPU_UNSUPPORTED) return nullptr;
   check_status(status, error, *backend_);
   if (buffer == nullptr) {
     break_contract(*backend_, "buffer_wrap", "it says that it wrapped memory, but gave no buffer");
@@ -579,8 +579,8 @@ std::shared_ptr<DeviceBuffer> DeviceInstance::import_tensor(const Tensor& tensor
 void DeviceInstance::list_ops(
     const std::function<void(std::string_view, std::string_view)>& visit) {
   if (backend_->api().list_ops == nullptr) return;
-  npu4_error error = empty_error();
-  const npu4_op_visitor forward = [](void* context, const char* op_type, const char* kind) {
+  npu_error error = empty_error();
+  const npu_op_visitor forward = [](void* context, const char* op_type, const char* kind) {
     (*static_cast<const std::function<void(std::string_view, std::string_view)>*>(context))(op_type,
                                                                                             kind);
   };

@@ -9,8 +9,8 @@
 namespace npu {
 namespace {
 
-std::vector<npu4_event*> handles_of(std::span<const DeviceQueue::Event> events) {
-  std::vector<npu4_event*> handles;
+std::vector<npu_event*> handles_of(std::span<const DeviceQueue::Event> events) {
+  std::vector<npu_event*> handles;
   handles.reserve(events.size());
   for (const DeviceQueue::Event& event : events) {
     if (event != nullptr) handles.push_back(event->get());
@@ -22,31 +22,31 @@ std::vector<npu4_event*> handles_of(std::span<const DeviceQueue::Event> events) 
 
 // ---- Events ----
 
-DeviceEvent::DeviceEvent(std::shared_ptr<DeviceInstance> device, npu4_event* event)
+DeviceEvent::DeviceEvent(std::shared_ptr<DeviceInstance> device, npu_event* event)
     : device_(std::move(device)), event_(event) {}
 
 DeviceEvent::~DeviceEvent() { device_->backend().api().event_free(event_); }
 
 void DeviceEvent::wait() const {
-  npu4_error error = empty_error();
-  const npu4_status status = device_->backend().api().event_wait(event_, NPU4_FOREVER, &error);
+  npu_error error = empty_error();
+  const npu_status status = device_->backend().api().event_wait(event_, NPU_FOREVER, &error);
   check_status(status, error, device_->backend());
 }
 
 void DeviceEvent::settle() const noexcept {
-  device_->backend().api().event_wait(event_, NPU4_FOREVER, nullptr);
+  device_->backend().api().event_wait(event_, NPU_FOREVER, nullptr);
 }
 
 void DeviceEvent::note_time() {
-  const npu4_backend& api = device_->backend().api();
+  const npu_backend& api = device_->backend().api();
   if (api.event_on_done == nullptr || time_ != nullptr) return;
   time_ = std::make_shared<Time>(0);
   auto shared = std::make_unique<std::shared_ptr<Time>>(time_);
-  const npu4_done note = [](void* context, npu4_status) {
+  const npu_done note = [](void* context, npu_status) {
     const std::unique_ptr<std::shared_ptr<Time>> mine(static_cast<std::shared_ptr<Time>*>(context));
     (*mine)->store(std::chrono::steady_clock::now().time_since_epoch().count());
   };
-  if (api.event_on_done(event_, note, shared.get(), nullptr) == NPU4_OK) {
+  if (api.event_on_done(event_, note, shared.get(), nullptr) == NPU_OK) {
     // The call that comes once frees it.
     [[maybe_unused]] const auto* given = shared.release();
   }
@@ -71,10 +71,10 @@ bool DeviceQueue::copies(const DeviceInstance& device) {
 DeviceQueue::DeviceQueue(std::shared_ptr<DeviceInstance> device, bool is_timed)
     : device_(std::move(device)) {
   const Backend& backend = device_->backend();
-  npu4_queue_args args = sized<npu4_queue_args>();
-  args.priority = NPU4_PRIORITY_NORMAL;
-  args.flags = is_timed ? NPU4_QUEUE_PROFILE : 0U;
-  call_patiently(backend, [&](npu4_error& error) {
+  npu_queue_args args = sized<npu_queue_args>();
+  args.priority = NPU_PRIORITY_NORMAL;
+  args.flags = is_timed ? NPU_QUEUE_PROFILE : 0U;
+  call_patiently(backend, [&](npu_error& error) {
     return backend.api().queue_open(device_->get(), &args, &queue_, &error);
   });
   if (queue_ == nullptr)
@@ -86,13 +86,13 @@ DeviceQueue::~DeviceQueue() { device_->backend().api().queue_close(queue_); }
 /// `call` gets where the work goes, the place of its event and an error.
 template <typename Call>
 DeviceQueue::Event DeviceQueue::enqueue(std::span<const Event> waits, const Call& call) {
-  const std::vector<npu4_event*> handles = handles_of(waits);
-  npu4_enqueue where = sized<npu4_enqueue>();
+  const std::vector<npu_event*> handles = handles_of(waits);
+  npu_enqueue where = sized<npu_enqueue>();
   where.queue = queue_;
   where.wait = handles.data();
   where.wait_count = handles.size();
-  npu4_event* event = nullptr;
-  npu4_error error = empty_error();
+  npu_event* event = nullptr;
+  npu_error error = empty_error();
   const Backend& backend = device_->backend();
   check_status(call(backend.api(), where, event, error), error, backend);
   if (event == nullptr)
@@ -101,12 +101,12 @@ DeviceQueue::Event DeviceQueue::enqueue(std::span<const Event> waits, const Call
 }
 
 DeviceQueue::Event DeviceQueue::run(const DeviceProgram& program,
-                                    std::span<npu4_buffer* const> inputs,
-                                    std::span<npu4_buffer* const> outputs,
+                                    std::span<npu_buffer* const> inputs,
+                                    std::span<npu_buffer* const> outputs,
                                     std::span<const Event> waits, RunProfile* profile,
                                     std::uint64_t deadline_ns,
                                     std::span<const std::shared_ptr<DeviceBuffer>> taps) {
-  npu4_run_args args = sized<npu4_run_args>();
+  npu_run_args args = sized<npu_run_args>();
   args.inputs = inputs.data();
   args.input_count = inputs.size();
   args.outputs = outputs.data();
@@ -115,16 +115,16 @@ DeviceQueue::Event DeviceQueue::run(const DeviceProgram& program,
   args.profile = profile != nullptr ? profile->get() : nullptr;
   const TapViews views(program.signature().taps, taps);
   views.put(args);
-  return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
-                            npu4_error& error) {
+  return enqueue(waits, [&](const npu_backend& api, const npu_enqueue& where, npu_event*& event,
+                            npu_error& error) {
     return api.submit(program.get(), &args, &where, &event, &error);
   });
 }
 
 namespace {
 
-npu4_transfer transfer_of(const DeviceBuffer& buffer, void* data, BufferPart part) {
-  npu4_transfer transfer = sized<npu4_transfer>();
+npu_transfer transfer_of(const DeviceBuffer& buffer, void* data, BufferPart part) {
+  npu_transfer transfer = sized<npu_transfer>();
   transfer.offset = part.offset;
   transfer.bytes = std::min(part.bytes, buffer.bytes() - part.offset);
   transfer.data = data;
@@ -136,32 +136,32 @@ npu4_transfer transfer_of(const DeviceBuffer& buffer, void* data, BufferPart par
 DeviceQueue::Event DeviceQueue::write(const DeviceBuffer& buffer, const void* data,
                                       std::span<const Event> waits, BufferPart part) {
   // The backend only reads it.
-  const npu4_transfer transfer = transfer_of(buffer, const_cast<void*>(data), part);
-  return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
-                            npu4_error& error) {
+  const npu_transfer transfer = transfer_of(buffer, const_cast<void*>(data), part);
+  return enqueue(waits, [&](const npu_backend& api, const npu_enqueue& where, npu_event*& event,
+                            npu_error& error) {
     return api.submit_write(buffer.get(), &transfer, &where, &event, &error);
   });
 }
 
 DeviceQueue::Event DeviceQueue::read(const DeviceBuffer& buffer, void* data,
                                      std::span<const Event> waits, BufferPart part) {
-  const npu4_transfer transfer = transfer_of(buffer, data, part);
-  return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
-                            npu4_error& error) {
+  const npu_transfer transfer = transfer_of(buffer, data, part);
+  return enqueue(waits, [&](const npu_backend& api, const npu_enqueue& where, npu_event*& event,
+                            npu_error& error) {
     return api.submit_read(buffer.get(), &transfer, &where, &event, &error);
   });
 }
 
 DeviceQueue::Event DeviceQueue::copy(const DeviceBuffer& source, const DeviceBuffer& destination,
                                      std::span<const Event> waits) {
-  return enqueue(waits, [&](const npu4_backend& api, const npu4_enqueue& where, npu4_event*& event,
-                            npu4_error& error) {
+  return enqueue(waits, [&](const npu_backend& api, const npu_enqueue& where, npu_event*& event,
+                            npu_error& error) {
     return api.buffer_copy(source.get(), destination.get(), &where, &event, &error);
   });
 }
 
 void DeviceQueue::flush() {
-  npu4_error error = empty_error();
+  npu_error error = empty_error();
   const Backend& backend = device_->backend();
   check_status(backend.api().queue_flush(queue_, &error), error, backend);
 }

@@ -17,14 +17,14 @@ struct FeatureFunction {
 
 }  // namespace
 
-bool lists_feature(const npu4_backend& table, std::string_view feature) {
+bool lists_feature(const npu_backend& table, std::string_view feature) {
   for (const char* const* at = table.features; at != nullptr && *at != nullptr; ++at) {
     if (feature == *at) return true;
   }
   return false;
 }
 
-std::string feature_fault(const npu4_backend& table) {
+std::string feature_fault(const npu_backend& table) {
   const std::array functions{
       FeatureFunction{"queue", "queue_open", table.queue_open != nullptr},
       FeatureFunction{"queue", "queue_close", table.queue_close != nullptr},

@@ -23,16 +23,16 @@
 namespace npu {
 
 /// What an error of libcore is at the boundary.
-inline npu4_status status_of(ErrorCode code) {
+inline npu_status status_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::kUnsupported:
-      return NPU4_UNSUPPORTED;
+      return NPU_UNSUPPORTED;
     case ErrorCode::kInfeasible:  // of libcore's tensors: there is no memory for one
-      return NPU4_MEMORY;
+      return NPU_MEMORY;
     case ErrorCode::kFailed:
-      return NPU4_FAILED;
+      return NPU_FAILED;
     default:
-      return NPU4_INVALID;
+      return NPU_INVALID;
   }
 }
 
@@ -44,13 +44,13 @@ void fill(Out* out, Out value) {
 }
 
 /// Host memory, in which everything lies; pointers with this alignment can be wrapped.
-inline npu4_memory_info host_memory_info(std::uint64_t alignment) {
-  npu4_memory_info made{};
+inline npu_memory_info host_memory_info(std::uint64_t alignment) {
+  npu_memory_info made{};
   made.struct_size = sizeof made;
   made.name = "host";
-  made.kind = NPU4_MEMORY_SHARED;
-  made.flags = NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT | NPU4_WRAPS_HOST_POINTER;
-  made.known = NPU4_KNOWN_ALIGNMENT;
+  made.kind = NPU_MEMORY_SHARED;
+  made.flags = NPU_HOST_MAPPABLE | NPU_HOST_COHERENT | NPU_WRAPS_HOST_POINTER;
+  made.known = NPU_KNOWN_ALIGNMENT;
   made.alignment = alignment;
   return made;
 }
@@ -59,23 +59,23 @@ inline npu4_memory_info host_memory_info(std::uint64_t alignment) {
 /// computes. An object of it lives as long as the process.
 class DTypeInfos {
  public:
-  explicit DTypeInfos(bool (*computes)(npu4_dtype)) {
+  explicit DTypeInfos(bool (*computes)(npu_dtype)) {
     for (std::uint32_t i = 0; i < infos_.size(); ++i) {
       infos_[i].struct_size = sizeof infos_[i];
       infos_[i].dtype = i;
-      infos_[i].flags = NPU4_DTYPE_STORAGE | (computes(i) ? NPU4_DTYPE_ARITHMETIC : 0);
+      infos_[i].flags = NPU_DTYPE_STORAGE | (computes(i) ? NPU_DTYPE_ARITHMETIC : 0);
       pointers_.push_back(&infos_[i]);
     }
   }
   DTypeInfos(const DTypeInfos&) = delete;
   DTypeInfos& operator=(const DTypeInfos&) = delete;
 
-  const npu4_dtype_info* const* data() const noexcept { return pointers_.data(); }
+  const npu_dtype_info* const* data() const noexcept { return pointers_.data(); }
   std::uint64_t size() const noexcept { return pointers_.size(); }
 
  private:
-  std::array<npu4_dtype_info, kDTypeCount> infos_{};
-  std::vector<const npu4_dtype_info*> pointers_;
+  std::array<npu_dtype_info, kDTypeCount> infos_{};
+  std::vector<const npu_dtype_info*> pointers_;
 };
 
 /// Nanoseconds of CLOCK_MONOTONIC.
@@ -86,48 +86,48 @@ inline std::uint64_t monotonic_ns() {
 
 /// A compile, or a run, that the host has stopped.
 struct CompileStopped {
-  npu4_status status;
+  npu_status status;
   const char* text;
 };
 
 /// What a compile asks between its pieces.
 class HostProgress {
  public:
-  explicit HostProgress(const npu4_compile_args& args) : args_(args) {}
+  explicit HostProgress(const npu_compile_args& args) : args_(args) {}
 
   /// Throws CompileStopped if the host has had enough.
   void operator()(std::uint64_t done, std::uint64_t total, const char* phase) const {
-    if (NPU4_HAS(&args_, deadline_ns) && args_.deadline_ns != 0) {
+    if (NPU_HAS(&args_, deadline_ns) && args_.deadline_ns != 0) {
       if (monotonic_ns() >= args_.deadline_ns) {
-        throw CompileStopped{NPU4_DEADLINE, "the deadline of the compile is over"};
+        throw CompileStopped{NPU_DEADLINE, "the deadline of the compile is over"};
       }
     }
-    if (!NPU4_HAS(&args_, progress_context) || args_.progress == nullptr) return;
+    if (!NPU_HAS(&args_, progress_context) || args_.progress == nullptr) return;
     if (args_.progress(args_.progress_context, done, total, phase) != 0) {
-      throw CompileStopped{NPU4_CANCELLED, "the compile was stopped"};
+      throw CompileStopped{NPU_CANCELLED, "the compile was stopped"};
     }
   }
 
  private:
-  const npu4_compile_args& args_;
+  const npu_compile_args& args_;
 };
 
 /// Whether a run is to end before it is done, which it asks between its pieces.
 class RunBreak {
  public:
-  void begin(const npu4_run_args& args) noexcept {
+  void begin(const npu_run_args& args) noexcept {
     is_asked_.store(false, std::memory_order_relaxed);
-    deadline_ns_ = NPU4_HAS(&args, deadline_ns) ? args.deadline_ns : 0;
+    deadline_ns_ = NPU_HAS(&args, deadline_ns) ? args.deadline_ns : 0;
   }
   /// From any thread.
   void ask() noexcept { is_asked_.store(true, std::memory_order_relaxed); }
-  /// NPU4_OK, NPU4_CANCELLED or NPU4_DEADLINE.
-  npu4_status status() const noexcept {
-    if (is_asked_.load(std::memory_order_relaxed)) return NPU4_CANCELLED;
-    return deadline_ns_ != 0 && monotonic_ns() >= deadline_ns_ ? NPU4_DEADLINE : NPU4_OK;
+  /// NPU_OK, NPU_CANCELLED or NPU_DEADLINE.
+  npu_status status() const noexcept {
+    if (is_asked_.load(std::memory_order_relaxed)) return NPU_CANCELLED;
+    return deadline_ns_ != 0 && monotonic_ns() >= deadline_ns_ ? NPU_DEADLINE : NPU_OK;
   }
-  static const char* text(npu4_status status) noexcept {
-    return status == NPU4_DEADLINE ? "the deadline of the run is over" : "the run was cancelled";
+  static const char* text(npu_status status) noexcept {
+    return status == NPU_DEADLINE ? "the deadline of the run is over" : "the run was cancelled";
   }
 
  private:
@@ -143,9 +143,9 @@ class MemoryLimitError : public Error {
         requested_(requested),
         available_(available) {}
   /// Adds the numbers to an error that has the text.
-  void fill_numbers(npu4_error* error) const noexcept {
-    if (error == nullptr || !NPU4_HAS(error, memory)) return;
-    error->known |= NPU4_KNOWN_REQUESTED | NPU4_KNOWN_AVAILABLE | NPU4_KNOWN_MEMORY;
+  void fill_numbers(npu_error* error) const noexcept {
+    if (error == nullptr || !NPU_HAS(error, memory)) return;
+    error->known |= NPU_KNOWN_REQUESTED | NPU_KNOWN_AVAILABLE | NPU_KNOWN_MEMORY;
     error->requested_bytes = requested_;
     error->available_bytes = available_;
     error->memory = 0;
@@ -174,14 +174,14 @@ class MemoryLedger {
     const std::lock_guard lock(mutex_);
     in_use_ -= bytes;
   }
-  npu4_memory_state state() const {
+  npu_memory_state state() const {
     const std::lock_guard lock(mutex_);
-    npu4_memory_state made{};
-    made.known = NPU4_KNOWN_IN_USE | NPU4_KNOWN_PEAK_USE;
+    npu_memory_state made{};
+    made.known = NPU_KNOWN_IN_USE | NPU_KNOWN_PEAK_USE;
     made.in_use_bytes = in_use_;
     made.peak_bytes = peak_;
     if (limit_ == 0) return made;
-    made.known |= NPU4_KNOWN_LIMIT | NPU4_KNOWN_LARGEST_FREE;
+    made.known |= NPU_KNOWN_LIMIT | NPU_KNOWN_LARGEST_FREE;
     made.limit_bytes = limit_;
     made.largest_free_bytes = limit_ - in_use_;
     return made;
@@ -221,12 +221,11 @@ class MemoryShare {
 };
 
 /// Fills a report of a device that has one memory. False if the host's structs have no room.
-inline bool fill_report(npu4_memory_report* report, const npu4_memory_bytes& bytes,
+inline bool fill_report(npu_memory_report* report, const npu_memory_bytes& bytes,
                         std::uint64_t flags) {
-  if (report == nullptr || !NPU4_HAS(report, memory_count)) return false;
+  if (report == nullptr || !NPU_HAS(report, memory_count)) return false;
   const bool has_room = report->memory_count == 1 && report->memories != nullptr &&
-                        report->memories[0] != nullptr &&
-                        NPU4_HAS(report->memories[0], other_bytes);
+                        report->memories[0] != nullptr && NPU_HAS(report->memories[0], other_bytes);
   if (!has_room) return false;
   fill(report->memories[0], bytes);
   report->struct_size = std::min<std::uint64_t>(report->struct_size, sizeof *report);

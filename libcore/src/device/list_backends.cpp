@@ -48,9 +48,9 @@ Json numbers_json(const KnownNumbers& numbers) {
 Json memory_facts_json(const MemoryFacts& memory) {
   constexpr std::array<std::string_view, 4> kKinds{"other", "device", "host_pinned", "shared"};
   constexpr std::array<std::pair<std::uint32_t, const char*>, 3> kFlags{
-      {{NPU4_HOST_MAPPABLE, "host_mappable"},
-       {NPU4_HOST_COHERENT, "host_coherent"},
-       {NPU4_WRAPS_HOST_POINTER, "wraps_host_pointer"}}};
+      {{NPU_HOST_MAPPABLE, "host_mappable"},
+       {NPU_HOST_COHERENT, "host_coherent"},
+       {NPU_WRAPS_HOST_POINTER, "wraps_host_pointer"}}};
   Json json = {{"name", memory.name}, {"kind", name_in(kKinds, memory.kind)}};
   json["flags"] = Json::array();
   for (const auto& [bit, name] : kFlags) {
@@ -64,8 +64,8 @@ Json dtype_json(const DTypeFacts& facts) {
   const bool is_known = facts.dtype < static_cast<std::uint32_t>(kDTypeCount);
   Json json = {
       {"dtype", is_known ? Json(dtype_name(static_cast<DType>(facts.dtype))) : Json(facts.dtype)},
-      {"storage", (facts.flags & NPU4_DTYPE_STORAGE) != 0},
-      {"arithmetic", (facts.flags & NPU4_DTYPE_ARITHMETIC) != 0}};
+      {"storage", (facts.flags & NPU_DTYPE_STORAGE) != 0},
+      {"arithmetic", (facts.flags & NPU_DTYPE_ARITHMETIC) != 0}};
   if (facts.peak_ops_per_second) json["peak_ops_per_second"] = *facts.peak_ops_per_second;
   return json;
 }

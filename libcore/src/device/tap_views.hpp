@@ -16,19 +16,19 @@ struct TapViews {
            std::span<const std::shared_ptr<DeviceBuffer>> buffers) {
     views.reserve(buffers.size());
     for (std::size_t i = 0; i < buffers.size(); ++i) {
-      npu4_tap view = sized<npu4_tap>();
+      npu_tap view = sized<npu_tap>();
       view.name = taps[i].name.c_str();
       view.buffer = buffers[i]->get();
       views.push_back(view);
     }
-    for (const npu4_tap& view : views) pointers.push_back(&view);
+    for (const npu_tap& view : views) pointers.push_back(&view);
   }
-  void put(npu4_run_args& args) const {
+  void put(npu_run_args& args) const {
     args.taps = pointers.data();
     args.tap_count = pointers.size();
   }
-  std::vector<npu4_tap> views;
-  std::vector<const npu4_tap*> pointers;
+  std::vector<npu_tap> views;
+  std::vector<const npu_tap*> pointers;
 };
 
 }  // namespace npu

@@ -12,19 +12,19 @@ struct TensorViews {
   explicit TensorViews(const std::vector<NamedTensor>& tensors) {
     views.reserve(tensors.size());
     for (const NamedTensor& named : tensors) {
-      npu4_tensor view = sized<npu4_tensor>();
+      npu_tensor view = sized<npu_tensor>();
       view.name = named.name.c_str();
-      view.dtype = static_cast<npu4_dtype>(named.tensor.dtype());
+      view.dtype = static_cast<npu_dtype>(named.tensor.dtype());
       view.rank = static_cast<std::uint32_t>(named.tensor.shape().size());
       view.shape = named.tensor.shape().data();
       view.data = named.tensor.data();
       view.bytes = named.tensor.bytes();
       views.push_back(view);
     }
-    for (const npu4_tensor& view : views) pointers.push_back(&view);
+    for (const npu_tensor& view : views) pointers.push_back(&view);
   }
-  std::vector<npu4_tensor> views;
-  std::vector<const npu4_tensor*> pointers;
+  std::vector<npu_tensor> views;
+  std::vector<const npu_tensor*> pointers;
 };
 
 }  // namespace npu

@@ -15,7 +15,7 @@ namespace npu {
 namespace {
 
 bool is_refused(const BackendError& error) {
-  return error.status() == NPU4_UNSUPPORTED || error.status() == NPU4_INVALID;
+  return error.status() == NPU_UNSUPPORTED || error.status() == NPU_INVALID;
 }
 
 class OpAsker {

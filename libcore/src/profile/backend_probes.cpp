@@ -108,7 +108,7 @@ class DeviceProbe {
  private:
   CopyRate copy(bool is_write) const {
     const auto time = [&](std::int64_t floats) {
-      const auto buffer = device_->allocate(copied_dtype(), {floats}, NPU4_USAGE_INPUT);
+      const auto buffer = device_->allocate(copied_dtype(), {floats}, NPU_USAGE_INPUT);
       const Tensor tensor(copied_dtype(), {floats});
       buffer->write(tensor.data());
       return least_us([&] {
@@ -127,7 +127,7 @@ class DeviceProbe {
   /// One that buffers may have.
   DType copied_dtype() const {
     for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kInt8, DType::kUInt8}) {
-      if (device_->facts().stores(static_cast<npu4_dtype>(dtype))) return dtype;
+      if (device_->facts().stores(static_cast<npu_dtype>(dtype))) return dtype;
     }
     return DType::kFloat32;
   }
@@ -141,7 +141,7 @@ class DeviceProbe {
           device_->compile_and_load(conformance::sub_ir_text(graph), graph.weights,
                                     {.outputs = {{dtype, shape}}, .nodes = graph.nodes.size()});
       std::vector<std::shared_ptr<DeviceBuffer>> inputs;
-      std::vector<npu4_buffer*> handles;
+      std::vector<npu_buffer*> handles;
       for (const TensorSpec& input : graph.inputs) {
         inputs.push_back(device_->import_tensor(conformance::test_values(input, 1)));
         handles.push_back(inputs.back()->get());
@@ -153,8 +153,8 @@ class DeviceProbe {
       });
     } catch (const BackendError& error) {
       // What one device refuses, or has no room for, is left out.
-      const bool is_left_out = error.status() == NPU4_UNSUPPORTED ||
-                               error.status() == NPU4_INVALID || error.status() == NPU4_MEMORY;
+      const bool is_left_out = error.status() == NPU_UNSUPPORTED || error.status() == NPU_INVALID ||
+                               error.status() == NPU_MEMORY;
       if (!is_left_out) throw;
       return std::nullopt;
     }
@@ -237,7 +237,7 @@ class DeviceProbe {
 std::vector<DType> arithmetic_dtypes(const DeviceFacts& facts) {
   std::vector<DType> dtypes;
   for (const DTypeFacts& each : facts.dtypes) {
-    if ((each.flags & NPU4_DTYPE_ARITHMETIC) == 0) continue;
+    if ((each.flags & NPU_DTYPE_ARITHMETIC) == 0) continue;
     if (each.dtype >= static_cast<std::uint32_t>(kDTypeCount)) continue;
     const auto dtype = static_cast<DType>(each.dtype);
     if (dtype != DType::kBool) dtypes.push_back(dtype);

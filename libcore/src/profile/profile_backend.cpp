@@ -80,7 +80,7 @@ class BackendProfiler {
   static std::string device_name(const DeviceFacts& facts,
                                  const std::vector<const DeviceFacts*>& usable, bool is_host) {
     if (is_host) return "cpu";
-    const std::string kind = facts.kind == NPU4_DEVICE_GPU ? "gpu" : "npu";
+    const std::string kind = facts.kind == NPU_DEVICE_GPU ? "gpu" : "npu";
     if (usable.size() == 1) return kind;
     const auto place = std::find(usable.begin(), usable.end(), &facts) - usable.begin();
     return kind + std::to_string(place);
@@ -119,7 +119,7 @@ class BackendProfiler {
 
   Json ops_of(const std::string& name, const std::shared_ptr<DeviceInstance>& instance,
               const std::vector<OpQuestion>& questions) {
-    if (instance->backend().has_flag(NPU4_ANY_OP)) {
+    if (instance->backend().has_flag(NPU_ANY_OP)) {
       add(name, "ops", "all", "fact sheet");
       return "*";
     }

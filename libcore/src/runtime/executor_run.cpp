@@ -190,7 +190,7 @@ void Executor::Run::run_partition(std::size_t s) {
   const Step& step = executor_.steps_[s];
   const auto partition = static_cast<std::size_t>(step.index);
   const double started = microseconds_since(start_);
-  std::vector<npu4_buffer*> arguments;
+  std::vector<npu_buffer*> arguments;
   arguments.reserve(step.inputs.size());
   for (const std::size_t slot : step.inputs) arguments.push_back(copies_[slot].buffer->get());
   RunTimes times;
@@ -219,7 +219,7 @@ std::vector<std::shared_ptr<DeviceBuffer>> Executor::Run::output_buffers(const S
     Tensor memory = executor_.results_->take(slot, tensor.dtype, tensor.shape);
     buffers[i] = executor_.results_->buffer_in(memory, device(step.device));
     if (buffers[i] == nullptr) {  // it took such memory before
-      buffers[i] = device(step.device).allocate(type_of(slot), NPU4_USAGE_OUTPUT);
+      buffers[i] = device(step.device).allocate(type_of(slot), NPU_USAGE_OUTPUT);
     } else {
       copies_[slot].given = std::move(memory);
     }
@@ -260,7 +260,7 @@ void Executor::Run::place_times() {
     const auto on_host = [&](std::uint64_t device_ns) {
       return (host_time_ns(*clocks_[d], *after[d], device_ns) - start_ns) / 1000;
     };
-    for (const npu4_span& span : placed_[s]) {
+    for (const npu_span& span : placed_[s]) {
       found->node_spans.push_back({on_host(span.begin), on_host(span.end)});
     }
     found->clock_error_us =
@@ -270,9 +270,9 @@ void Executor::Run::place_times() {
 
 /// What concerns no node is told with the partition; what was asked for, as that.
 void Executor::Run::tell_partition(const Step& step, const BackendError& error) const {
-  const bool is_ended = error.status() == NPU4_CANCELLED || error.status() == NPU4_DEADLINE;
+  const bool is_ended = error.status() == NPU_CANCELLED || error.status() == NPU_DEADLINE;
   if (is_ended && executor_.stop_ != nullptr) executor_.stop_->check();
-  if (error.status() < NPU4_CANCELLED || step.kind != PlanStep::Kind::kPartition) throw error;
+  if (error.status() < NPU_CANCELLED || step.kind != PlanStep::Kind::kPartition) throw error;
   const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
   throw BackendError(error.status(), error.message() + " (running partition " +
                                          std::to_string(step.index) + " on device '" +
@@ -318,7 +318,7 @@ void Executor::Run::submit_partition(std::size_t s) {
   const auto partition = static_cast<std::size_t>(step.index);
   const double started = microseconds_since(start_);
   const DeviceProgram& program = *flight_.programs[partition];
-  std::vector<npu4_buffer*> arguments;
+  std::vector<npu_buffer*> arguments;
   std::vector<Event> after;
   for (const std::size_t slot : step.inputs) {
     arguments.push_back(copies_[slot].buffer->get());
@@ -326,7 +326,7 @@ void Executor::Run::submit_partition(std::size_t s) {
   }
   const auto& kept = flight_.outputs[partition];
   const auto results = kept.empty() ? program.make_outputs() : kept;
-  std::vector<npu4_buffer*> handles;
+  std::vector<npu_buffer*> handles;
   std::vector<const std::byte*> mapped;
   for (std::size_t i = 0; i < results.size(); ++i) {
     // Memory that stays where it is can be mapped before the run; afterwards it may be too late.

@@ -197,7 +197,7 @@ class Executor::Run {
   std::exception_ptr error_;
   std::size_t error_step_ = 0;
   std::vector<std::optional<ClockSample>> clocks_;  // by device, before the run, if it is timed
-  std::vector<std::vector<npu4_span>> placed_;      // by step: its nodes on the device's clock
+  std::vector<std::vector<npu_span>> placed_;       // by step: its nodes on the device's clock
   std::map<const DeviceEvent*, double> ended_us_;   // of work, if there are records
   std::vector<double> last_end_us_;                 // by device and lane
   std::thread thread_;

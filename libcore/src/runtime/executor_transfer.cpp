@@ -215,7 +215,7 @@ std::byte* Executor::Run::staging(std::size_t slot) {
   if (kept == nullptr) {
     const TensorInfo& tensor = tensor_of(slot);
     try {
-      kept = device(on).allocate(tensor.dtype, tensor.shape, NPU4_USAGE_STAGING,
+      kept = device(on).allocate(tensor.dtype, tensor.shape, NPU_USAGE_STAGING,
                                  device(on).facts().pinned_memory.value_or(0));
     } catch (const BackendError&) {
       return nullptr;  // pinned memory is scarce, and the host's own serves as well

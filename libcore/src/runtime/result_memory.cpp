@@ -44,7 +44,7 @@ std::shared_ptr<DeviceBuffer> ResultMemory::buffer_in(const Tensor& tensor,
     if (found != buffers_.end()) return found->second;
   }
   auto buffer = device.wrap(tensor.dtype(), tensor.shape(), tensor.data(), nullptr,
-                            NPU4_ACCESS_READ | NPU4_ACCESS_WRITE);
+                            NPU_ACCESS_READ | NPU_ACCESS_WRITE);
   if (buffer == nullptr) return nullptr;
   const std::lock_guard lock(mutex_);
   return buffers_[tensor.data()] = std::move(buffer);

@@ -238,7 +238,7 @@ Runs run_and_recover(std::unique_ptr<Executor>& executor,
   try {
     return run_all(*executor, inputs, options);
   } catch (const BackendError& error) {
-    if (error.status() != NPU4_DEVICE_LOST) throw;
+    if (error.status() != NPU_DEVICE_LOST) throw;
     log(LogModule::kRun, LogLevel::kInfo,
         [&] { return "the devices are opened again: " + error.message(); });
   }

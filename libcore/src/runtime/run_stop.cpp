@@ -65,7 +65,7 @@ void RunStop::ask() noexcept {
 }
 
 void RunStop::check_asked() const {
-  if (is_asked_) throw BackendError(NPU4_CANCELLED, "the run was stopped");
+  if (is_asked_) throw BackendError(NPU_CANCELLED, "the run was stopped");
 }
 
 void RunStop::check() const {

@@ -33,7 +33,7 @@ typedef struct entry_view {
 /* What model_load gives; an entry's programs know its model alone. */
 typedef struct entries_model {
   uint64_t count;
-  npu4_model** entries;
+  npu_model** entries;
   char** names;
 } entries_model;
 
@@ -43,8 +43,8 @@ static int has_entries(const void* blob, uint64_t size) {
 }
 
 /* The entries of a blob, at most MAX_ENTRIES; one without a name if it has none. */
-static npu4_status read_entries(const void* blob, uint64_t size, entry_view* views, uint64_t* count,
-                                npu4_error* error) {
+static npu_status read_entries(const void* blob, uint64_t size, entry_view* views, uint64_t* count,
+                               npu_error* error) {
   const char* at = (const char*)blob;
   entries_header header;
   uint64_t left = size;
@@ -54,24 +54,24 @@ static npu4_status read_entries(const void* blob, uint64_t size, entry_view* vie
   views[0].name_size = 0;
   views[0].blob = blob;
   views[0].blob_size = size;
-  if (!has_entries(blob, size)) return NPU4_OK;
+  if (!has_entries(blob, size)) return NPU_OK;
   memcpy(&header, at, sizeof header);
   if (header.count == 0 || header.count > MAX_ENTRIES) {
-    return fail(error, NPU4_INVALID, NULL, "the blob has no number of entries");
+    return fail(error, NPU_INVALID, NULL, "the blob has no number of entries");
   }
   at += sizeof header;
   left -= sizeof header;
   for (i = 0; i < header.count; ++i) {
     entry_header entry;
-    if (left < sizeof entry) return fail(error, NPU4_INVALID, NULL, "the blob is cut short");
+    if (left < sizeof entry) return fail(error, NPU_INVALID, NULL, "the blob is cut short");
     memcpy(&entry, at, sizeof entry);
     at += sizeof entry;
     left -= sizeof entry;
     if (entry.name_size > left || entry.blob_size > left - entry.name_size) {
-      return fail(error, NPU4_INVALID, NULL, "the blob is cut short");
+      return fail(error, NPU_INVALID, NULL, "the blob is cut short");
     }
     if (entry.name_size > MAX_NAME) {
-      return fail(error, NPU4_INVALID, NULL, "the name of an entry is too long");
+      return fail(error, NPU_INVALID, NULL, "the name of an entry is too long");
     }
     views[i].name = at;
     views[i].name_size = entry.name_size;
@@ -81,41 +81,41 @@ static npu4_status read_entries(const void* blob, uint64_t size, entry_view* vie
     left -= entry.name_size + entry.blob_size;
   }
   *count = header.count;
-  if (left == 0) return NPU4_OK;
-  return fail(error, NPU4_INVALID, NULL, "the blob goes on behind its entries");
+  if (left == 0) return NPU_OK;
+  return fail(error, NPU_INVALID, NULL, "the blob goes on behind its entries");
 }
 
 /* ---- Compile ---- */
 
-static npu4_status check_entries(const npu4_compile_args* args, npu4_error* error) {
+static npu_status check_entries(const npu_compile_args* args, npu_error* error) {
   uint64_t i;
   uint64_t k;
   if (args->entry_count == 0 || args->entry_count > MAX_ENTRIES || args->entries == NULL) {
-    return fail(error, NPU4_INVALID, NULL, "expected 1 to %u entries", MAX_ENTRIES);
+    return fail(error, NPU_INVALID, NULL, "expected 1 to %u entries", MAX_ENTRIES);
   }
   for (i = 0; i < args->entry_count; ++i) {
     const char* name = args->entries[i]->name;
     if (name == NULL && args->entry_count == 1) break;
-    if (name == NULL) return fail(error, NPU4_INVALID, NULL, "an entry has no name");
+    if (name == NULL) return fail(error, NPU_INVALID, NULL, "an entry has no name");
     if (strlen(name) > MAX_NAME) {
-      return fail(error, NPU4_INVALID, NULL, "the name of an entry has %lu bytes, at most %u fit",
+      return fail(error, NPU_INVALID, NULL, "the name of an entry has %lu bytes, at most %u fit",
                   (unsigned long)strlen(name), MAX_NAME);
     }
     for (k = 0; k < i; ++k) {
       if (strcmp(name, args->entries[k]->name) != 0) continue;
-      return fail(error, NPU4_INVALID, NULL, "two entries are named '%s'", name);
+      return fail(error, NPU_INVALID, NULL, "two entries are named '%s'", name);
     }
   }
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static npu4_status compile_entries(npu4_device* device, const npu4_compile_args* args,
-                                   npu4_error* error) {
-  npu4_status status = check_entries(args, error);
-  npu4_compile_args one;
+static npu_status compile_entries(npu_device* device, const npu_compile_args* args,
+                                  npu_error* error) {
+  npu_status status = check_entries(args, error);
+  npu_compile_args one;
   entries_header header;
   uint64_t i;
-  if (status != NPU4_OK) return status;
+  if (status != NPU_OK) return status;
   if (args->entry_count == 1 && args->entries[0]->name == NULL) return compile(device, args, error);
   memcpy(header.magic, kEntriesMagic, sizeof kEntriesMagic);
   header.count = args->entry_count;
@@ -126,89 +126,89 @@ static npu4_status compile_entries(npu4_device* device, const npu4_compile_args*
   one.options = args->options;
   one.ir_version = args->ir_version;
   one.blob = args->blob;
-  for (i = 0; i < args->entry_count && status == NPU4_OK; ++i) {
-    const npu4_entry* entry = args->entries[i];
+  for (i = 0; i < args->entry_count && status == NPU_OK; ++i) {
+    const npu_entry* entry = args->entries[i];
     entry_header prefix;
     prefix.name_size = strlen(entry->name);
     prefix.blob_size = sizeof(blob_header) + entry->sub_ir_size; /* which compile writes */
     status = args->blob->write(args->blob->context, &prefix, sizeof prefix, error);
-    if (status == NPU4_OK) {
+    if (status == NPU_OK) {
       status = args->blob->write(args->blob->context, entry->name, prefix.name_size, error);
     }
     one.entries = &args->entries[i];
-    if (status == NPU4_OK) status = compile(device, &one, error);
+    if (status == NPU_OK) status = compile(device, &one, error);
   }
   return status;
 }
 
 /* ---- Blobs ---- */
 
-static npu4_status entries_check(npu4_device* device, const void* blob, uint64_t blob_size,
-                                 npu4_blob_verdict* verdict, npu4_error* error) {
+static npu_status entries_check(npu_device* device, const void* blob, uint64_t blob_size,
+                                npu_blob_verdict* verdict, npu_error* error) {
   entry_view views[MAX_ENTRIES];
   uint64_t count;
-  const npu4_status status = read_entries(blob, blob_size, views, &count, error);
+  const npu_status status = read_entries(blob, blob_size, views, &count, error);
   /* All entries were compiled at once, for one device. */
-  return status == NPU4_OK ? blob_check(device, views[0].blob, views[0].blob_size, verdict, error)
-                           : status;
+  return status == NPU_OK ? blob_check(device, views[0].blob, views[0].blob_size, verdict, error)
+                          : status;
 }
 
 /* What a run does that gets one buffer for a pair: here, it copies its result there at the end. */
-static npu4_status put_aliases(const npu4_writer* report, const npu_ir* ir, npu4_error* error) {
-  npu4_status status = put(report, ", \"aliases\": {", error);
+static npu_status put_aliases(const npu_writer* report, const npu_ir* ir, npu_error* error) {
+  npu_status status = put(report, ", \"aliases\": {", error);
   uint32_t i;
-  for (i = 0; i < ir->alias_count && status == NPU4_OK; ++i) {
+  for (i = 0; i < ir->alias_count && status == NPU_OK; ++i) {
     if (i != 0) status = put(report, ", ", error);
-    if (status == NPU4_OK) {
+    if (status == NPU_OK) {
       status = put_quoted(report, ir->tensors[ir->outputs[ir->aliases[i].output]].name, error);
     }
-    if (status == NPU4_OK) status = put(report, ": \"copied\"", error);
+    if (status == NPU_OK) status = put(report, ": \"copied\"", error);
   }
-  return status == NPU4_OK ? put(report, "}", error) : status;
+  return status == NPU_OK ? put(report, "}", error) : status;
 }
 
-static npu4_status put_entry(const npu4_writer* report, const entry_view* view, int is_named,
-                             npu4_error* error) {
+static npu_status put_entry(const npu_writer* report, const entry_view* view, int is_named,
+                            npu_error* error) {
   char name[MAX_NAME + 1];
   npu_ir* ir = NULL;
-  npu4_status status = read_blob(view->blob, view->blob_size, &ir, error);
-  if (status != NPU4_OK) return status;
+  npu_status status = read_blob(view->blob, view->blob_size, &ir, error);
+  if (status != NPU_OK) return status;
   status = put(report, "{", error);
-  if (is_named && status == NPU4_OK) {
+  if (is_named && status == NPU_OK) {
     memcpy(name, view->name, (size_t)view->name_size);
     name[view->name_size] = '\0';
     status = put(report, "\"name\": ", error);
-    if (status == NPU4_OK) status = put_quoted(report, name, error);
-    if (status == NPU4_OK) status = put(report, ", ", error);
+    if (status == NPU_OK) status = put_quoted(report, name, error);
+    if (status == NPU_OK) status = put(report, ", ", error);
   }
-  if (status == NPU4_OK) status = put_taps(report, ir, error);
-  if (status == NPU4_OK) status = put_aliases(report, ir, error);
+  if (status == NPU_OK) status = put_taps(report, ir, error);
+  if (status == NPU_OK) status = put_aliases(report, ir, error);
   npu_ir_free(ir);
-  return status == NPU4_OK ? put(report, "}", error) : status;
+  return status == NPU_OK ? put(report, "}", error) : status;
 }
 
-static npu4_status entries_report(npu4_device* device, const void* blob, uint64_t blob_size,
-                                  const npu4_writer* report, npu4_error* error) {
+static npu_status entries_report(npu_device* device, const void* blob, uint64_t blob_size,
+                                 const npu_writer* report, npu_error* error) {
   entry_view views[MAX_ENTRIES];
   uint64_t count;
   uint64_t i;
-  npu4_status status = read_entries(blob, blob_size, views, &count, error);
+  npu_status status = read_entries(blob, blob_size, views, &count, error);
   (void)device;
-  if (status != NPU4_OK) return status;
+  if (status != NPU_OK) return status;
   if (count == 1) return put_entry(report, &views[0], 0, error);
   status = put(report, "{\"entries\": [", error);
-  for (i = 0; i < count && status == NPU4_OK; ++i) {
+  for (i = 0; i < count && status == NPU_OK; ++i) {
     if (i != 0) status = put(report, ", ", error);
-    if (status == NPU4_OK) status = put_entry(report, &views[i], 1, error);
+    if (status == NPU_OK) status = put_entry(report, &views[i], 1, error);
   }
-  return status == NPU4_OK ? put(report, "]}", error) : status;
+  return status == NPU_OK ? put(report, "]}", error) : status;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Of one entry: bytes of weights that `before` does not have, of scratch and of boundary. */
 static void add_memory(const npu_ir* ir, npu_ir* const* before, uint64_t count,
-                       npu4_memory_bytes* sum) {
+                       npu_memory_bytes* sum) {
   uint64_t boundary = 0;
   uint32_t i;
   uint64_t e;
@@ -230,30 +230,30 @@ static void add_memory(const npu_ir* ir, npu_ir* const* before, uint64_t count,
 }
 
 /* Required by the feature "scratch": how much of it a program needs. */
-static npu4_status entries_memory(npu4_device* device, const void* blob, uint64_t blob_size,
-                                  npu4_memory_report* report, npu4_error* error) {
+static npu_status entries_memory(npu_device* device, const void* blob, uint64_t blob_size,
+                                 npu_memory_report* report, npu_error* error) {
   entry_view views[MAX_ENTRIES];
   npu_ir* irs[MAX_ENTRIES];
-  npu4_memory_bytes filled;
+  npu_memory_bytes filled;
   uint64_t count;
   uint64_t read = 0;
-  npu4_status status = read_entries(blob, blob_size, views, &count, error);
+  npu_status status = read_entries(blob, blob_size, views, &count, error);
   (void)device;
   memset(&filled, 0, sizeof filled);
-  while (status == NPU4_OK && read < count) {
+  while (status == NPU_OK && read < count) {
     status = read_blob(views[read].blob, views[read].blob_size, &irs[read], error);
-    if (status != NPU4_OK) break;
+    if (status != NPU_OK) break;
     add_memory(irs[read], irs, read, &filled);
     ++read;
   }
   while (read != 0) npu_ir_free(irs[--read]);
-  if (status != NPU4_OK) return status;
+  if (status != NPU_OK) return status;
   if (report->memory_count != 0) {
     give(report->memories[0], report->memories[0]->struct_size, &filled, sizeof filled);
   }
-  report->flags = NPU4_MEMORY_BOUND;
+  report->flags = NPU_MEMORY_BOUND;
   report->host_bytes = 0;
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 /* ---- Models ---- */
@@ -275,13 +275,13 @@ static float* find_weight(const entries_model* model, uint64_t end, const npu_ir
 }
 
 /* What an entry has of those before it is theirs. */
-static void entries_free(npu4_model* freed) {
+static void entries_free(npu_model* freed) {
   entries_model* model = (entries_model*)(void*)freed;
   uint64_t e;
   uint32_t i;
   if (model == NULL) return;
   for (e = model->count; e-- != 0;) {
-    npu4_model* entry = model->entries != NULL ? model->entries[e] : NULL;
+    npu_model* entry = model->entries != NULL ? model->entries[e] : NULL;
     for (i = 0; entry != NULL && entry->weights != NULL && i < entry->ir->tensor_count; ++i) {
       const npu_ir_tensor* tensor = &entry->ir->tensors[i];
       if (tensor->kind != NPU_IR_WEIGHT || entry->weights[i] == NULL) continue;
@@ -295,10 +295,10 @@ static void entries_free(npu4_model* freed) {
   free(model);
 }
 
-static npu4_status load_entry(entries_model* model, npu4_device* device, const entry_view* view,
-                              uint64_t e, const npu4_load_args* args, npu4_error* error) {
-  npu4_model* entry = (npu4_model*)allocate(sizeof *entry);
-  npu4_status status;
+static npu_status load_entry(entries_model* model, npu_device* device, const entry_view* view,
+                             uint64_t e, const npu_load_args* args, npu_error* error) {
+  npu_model* entry = (npu_model*)allocate(sizeof *entry);
+  npu_status status;
   uint32_t i;
   model->entries[e] = entry;
   model->names[e] = (char*)allocate(view->name_size + 1);
@@ -306,7 +306,7 @@ static npu4_status load_entry(entries_model* model, npu4_device* device, const e
   memcpy(model->names[e], view->name, (size_t)view->name_size);
   entry->device = device;
   status = read_blob(view->blob, view->blob_size, &entry->ir, error);
-  if (status != NPU4_OK) return status;
+  if (status != NPU_OK) return status;
   entry->weights = (float**)allocate(entry->ir->tensor_count * sizeof *entry->weights);
   if (entry->weights == NULL) return out_of_memory(error, 0);
   for (i = 0; i < entry->ir->tensor_count; ++i) {
@@ -316,31 +316,31 @@ static npu4_status load_entry(entries_model* model, npu4_device* device, const e
   return take_weights(entry, args, error);
 }
 
-static npu4_status entries_load(npu4_device* device, const npu4_load_args* args,
-                                npu4_model_info* info, npu4_model** model, npu4_error* error) {
+static npu_status entries_load(npu_device* device, const npu_load_args* args, npu_model_info* info,
+                               npu_model** model, npu_error* error) {
   entry_view views[MAX_ENTRIES];
-  npu4_model_info filled = {0, NPU4_RELEASES_BLOB | NPU4_RELEASES_WEIGHTS};
+  npu_model_info filled = {0, NPU_RELEASES_BLOB | NPU_RELEASES_WEIGHTS};
   entries_model* loaded;
   uint64_t count;
   uint64_t e;
-  npu4_status status = read_entries(args->blob, args->blob_size, views, &count, error);
-  if (status != NPU4_OK) return status;
+  npu_status status = read_entries(args->blob, args->blob_size, views, &count, error);
+  if (status != NPU_OK) return status;
   loaded = (entries_model*)allocate(sizeof *loaded);
   if (loaded == NULL) return out_of_memory(error, sizeof *loaded);
-  loaded->entries = (npu4_model**)allocate(count * sizeof *loaded->entries);
+  loaded->entries = (npu_model**)allocate(count * sizeof *loaded->entries);
   loaded->names = (char**)allocate(count * sizeof *loaded->names);
   if (loaded->entries == NULL || loaded->names == NULL) status = out_of_memory(error, count);
-  for (e = 0; e < count && status == NPU4_OK; ++e) {
+  for (e = 0; e < count && status == NPU_OK; ++e) {
     loaded->count = e + 1;
     status = load_entry(loaded, device, &views[e], e, args, error);
   }
-  if (status != NPU4_OK) {
-    entries_free((npu4_model*)(void*)loaded);
+  if (status != NPU_OK) {
+    entries_free((npu_model*)(void*)loaded);
     return status;
   }
   if (info != NULL) give(info, info->struct_size, &filled, sizeof filled);
-  *model = (npu4_model*)(void*)loaded;
-  return NPU4_OK;
+  *model = (npu_model*)(void*)loaded;
+  return NPU_OK;
 }
 
 /* ---- Programs ---- */
@@ -348,20 +348,20 @@ static npu4_status entries_load(npu4_device* device, const npu4_load_args* args,
 /* Marks a buffer of bytes, which no tensor's shape has. */
 #define SCRATCH_RANK (MAX_RANK + 1u)
 
-static npu4_status entries_program(npu4_model* of, const npu4_program_args* args,
-                                   npu4_program** program, npu4_error* error) {
+static npu_status entries_program(npu_model* of, const npu_program_args* args,
+                                  npu_program** program, npu_error* error) {
   entries_model* model = (entries_model*)(void*)of;
-  const npu4_buffer* scratch = args != NULL && NPU4_HAS(args, scratch) ? args->scratch : NULL;
+  const npu_buffer* scratch = args != NULL && NPU_HAS(args, scratch) ? args->scratch : NULL;
   uint64_t e = 0;
   if (args != NULL && args->entry != NULL) {
     while (e < model->count && strcmp(model->names[e], args->entry) != 0) ++e;
   }
   if (e == model->count) {
-    return fail(error, NPU4_INVALID, NULL, "the blob has no entry '%s'", args->entry);
+    return fail(error, NPU_INVALID, NULL, "the blob has no entry '%s'", args->entry);
   }
   if (scratch == NULL) return create_program(model->entries[e], args, NULL, program, error);
   if (scratch->rank != SCRATCH_RANK || scratch->bytes < scratch_size(model->entries[e]->ir)) {
-    return fail(error, NPU4_INVALID, NULL, "the scratch buffer is none, or too small");
+    return fail(error, NPU_INVALID, NULL, "the scratch buffer is none, or too small");
   }
   return create_program(model->entries[e], args, (char*)scratch->data, program, error);
 }

@@ -27,31 +27,30 @@ static int has_layouts(const npu_ir* ir, uint32_t tensor) {
   return 0;
 }
 
-static npu4_status put_boundaries(const npu4_writer* answer, const npu_ir* ir, npu4_error* error) {
-  npu4_status status = put(answer, ", \"boundaries\": {", error);
+static npu_status put_boundaries(const npu_writer* answer, const npu_ir* ir, npu_error* error) {
+  npu_status status = put(answer, ", \"boundaries\": {", error);
   const char* comma = "";
   uint32_t i;
-  for (i = 0; i < ir->tensor_count && status == NPU4_OK; ++i) {
+  for (i = 0; i < ir->tensor_count && status == NPU_OK; ++i) {
     if (!has_layouts(ir, i)) continue;
     status = put(answer, comma, error);
-    if (status == NPU4_OK) status = put_quoted(answer, ir->tensors[i].name, error);
-    if (status == NPU4_OK) status = put(answer, ": [\"" REVERSED "\"]", error);
+    if (status == NPU_OK) status = put_quoted(answer, ir->tensors[i].name, error);
+    if (status == NPU_OK) status = put(answer, ": [\"" REVERSED "\"]", error);
     comma = ", ";
   }
-  return status == NPU4_OK ? put(answer, "}}", error) : status;
+  return status == NPU_OK ? put(answer, "}}", error) : status;
 }
 
-static npu4_status layout_check(npu4_device* device, const npu4_check_args* args,
-                                npu4_error* error) {
+static npu_status layout_check(npu_device* device, const npu_check_args* args, npu_error* error) {
   npu_ir_error fault;
   npu_ir* ir;
-  npu4_status status = check_options(args->options, error);
+  npu_status status = check_options(args->options, error);
   (void)device;
-  if (status != NPU4_OK) return status;
+  if (status != NPU_OK) return status;
   ir = npu_ir_read(args->sub_ir, (size_t)args->sub_ir_size, &fault);
-  if (ir == NULL) return fail(error, NPU4_INVALID, NULL, "sub-IR: %s", fault.text);
+  if (ir == NULL) return fail(error, NPU_INVALID, NULL, "sub-IR: %s", fault.text);
   status = put_answer(args->answer, ir, error);
-  if (status == NPU4_OK) status = put_boundaries(args->answer, ir, error);
+  if (status == NPU_OK) status = put_boundaries(args->answer, ir, error);
   npu_ir_free(ir);
   return status;
 }
@@ -63,56 +62,56 @@ typedef struct text_room {
   uint64_t room;
 } text_room;
 
-static npu4_status append_text(void* context, const void* data, uint64_t size, npu4_error* error) {
+static npu_status append_text(void* context, const void* data, uint64_t size, npu_error* error) {
   text_room* into = (text_room*)context;
   if (size > into->room - into->size) return out_of_memory(error, size);
   if (size != 0) memcpy(into->text + into->size, data, (size_t)size);
   into->size += size;
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 /* The sub-IR with a member for what is to be reversed. */
-static npu4_status note_layouts(const npu_json* layouts, const npu4_entry* entry, text_room* noted,
-                                npu4_error* error) {
-  const npu4_writer writer = {sizeof writer, noted, append_text};
+static npu_status note_layouts(const npu_json* layouts, const npu_entry* entry, text_room* noted,
+                               npu_error* error) {
+  const npu_writer writer = {sizeof writer, noted, append_text};
   const char* brace = (const char*)memchr(entry->sub_ir, '{', (size_t)entry->sub_ir_size);
   const char* comma = "";
   const npu_json* each;
   npu_ir_error fault;
   npu_ir* ir = npu_ir_read(entry->sub_ir, (size_t)entry->sub_ir_size, &fault);
-  npu4_status status;
-  if (ir == NULL) return fail(error, NPU4_INVALID, NULL, "sub-IR: %s", fault.text);
+  npu_status status;
+  if (ir == NULL) return fail(error, NPU_INVALID, NULL, "sub-IR: %s", fault.text);
   status = put(&writer, "{\"reversed\": {", error);
-  for (each = npu_json_first(layouts); each != NULL && status == NPU4_OK;
+  for (each = npu_json_first(layouts); each != NULL && status == NPU_OK;
        each = npu_json_next(layouts, each)) {
     uint32_t i = 0;
     while (i < ir->tensor_count && strcmp(ir->tensors[i].name, each->key) != 0) ++i;
     if (i == ir->tensor_count || !has_layouts(ir, i) || each->kind != NPU_JSON_STRING ||
         strcmp(each->as.text, REVERSED) != 0) {
-      status = fail(error, NPU4_INVALID, NULL, "there is no such layout for '%s'", each->key);
+      status = fail(error, NPU_INVALID, NULL, "there is no such layout for '%s'", each->key);
       break;
     }
     status = put(&writer, comma, error);
-    if (status == NPU4_OK) status = put_quoted(&writer, each->key, error);
-    if (status == NPU4_OK) status = put(&writer, ": true", error);
+    if (status == NPU_OK) status = put_quoted(&writer, each->key, error);
+    if (status == NPU_OK) status = put(&writer, ": true", error);
     comma = ", ";
   }
   npu_ir_free(ir);
-  if (status == NPU4_OK) status = put(&writer, "}, ", error);
-  if (status != NPU4_OK) return status;
+  if (status == NPU_OK) status = put(&writer, "}, ", error);
+  if (status != NPU_OK) return status;
   ++brace; /* a sub-IR that was read begins with one */
   return append_text(noted, brace, entry->sub_ir_size - (uint64_t)(brace - entry->sub_ir), error);
 }
 
-static npu4_status compile_noted(npu4_device* device, const npu4_compile_args* args,
-                                 const npu_json* layouts, npu4_error* error) {
-  npu4_compile_args changed = *args;
-  npu4_entry entry;
-  const npu4_entry* entries[1];
+static npu_status compile_noted(npu_device* device, const npu_compile_args* args,
+                                const npu_json* layouts, npu_error* error) {
+  npu_compile_args changed = *args;
+  npu_entry entry;
+  const npu_entry* entries[1];
   text_room noted = {NULL, 0, 0};
-  npu4_status status;
+  npu_status status;
   if (args->entry_count != 1 || args->entries == NULL) {
-    return fail(error, NPU4_INVALID, NULL, "layouts are for a blob with one entry");
+    return fail(error, NPU_INVALID, NULL, "layouts are for a blob with one entry");
   }
   entry = *args->entries[0];
   noted.room = 2 * entry.sub_ir_size + 6 * strlen(args->options) + 64;
@@ -123,26 +122,26 @@ static npu4_status compile_noted(npu4_device* device, const npu4_compile_args* a
   entry.sub_ir_size = noted.size;
   entries[0] = &entry;
   changed.entries = entries;
-  if (status == NPU4_OK) status = compile_entries(device, &changed, error);
+  if (status == NPU_OK) status = compile_entries(device, &changed, error);
   free(noted.text);
   return status;
 }
 
-static npu4_status layout_compile(npu4_device* device, const npu4_compile_args* args,
-                                  npu4_error* error) {
+static npu_status layout_compile(npu_device* device, const npu_compile_args* args,
+                                 npu_error* error) {
   npu_ir_error fault;
   npu_json* options;
   const npu_json* layouts;
-  npu4_status status = check_options(args->options, error);
-  if (status != NPU4_OK) return status;
+  npu_status status = check_options(args->options, error);
+  if (status != NPU_OK) return status;
   if (args->options == NULL) return compile_entries(device, args, error);
   options = npu_json_read(args->options, strlen(args->options), &fault);
-  if (options == NULL) return fail(error, NPU4_INVALID, NULL, "options: %s", fault.text);
+  if (options == NULL) return fail(error, NPU_INVALID, NULL, "options: %s", fault.text);
   layouts = npu_json_member(options, "boundary_layouts");
   if (layouts == NULL) {
     status = compile_entries(device, args, error);
   } else if (layouts->kind != NPU_JSON_OBJECT) {
-    status = fail(error, NPU4_INVALID, NULL, "options: boundary_layouts is no object");
+    status = fail(error, NPU_INVALID, NULL, "options: boundary_layouts is no object");
   } else {
     status = compile_noted(device, args, layouts, error);
   }
@@ -160,7 +159,7 @@ static void reverse(const float* from, float* to, uint64_t bytes) {
 }
 
 /* Bytes of the row-major content, as many as were checked. */
-static void move_piece(npu4_buffer* buffer, const npu4_transfer* transfer, int is_write) {
+static void move_piece(npu_buffer* buffer, const npu_transfer* transfer, int is_write) {
   char* device = (char*)buffer->data;
   char* host = (char*)transfer->data;
   uint64_t i;
@@ -176,25 +175,23 @@ static void move_piece(npu4_buffer* buffer, const npu4_transfer* transfer, int i
   }
 }
 
-static npu4_status layout_write(npu4_buffer* buffer, const npu4_transfer* transfer,
-                                npu4_error* error) {
-  npu4_status status;
+static npu_status layout_write(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error) {
+  npu_status status;
   if (!buffer->is_reversed) return buffer_write(buffer, transfer, error);
   status = check_transfer(buffer, transfer, error);
-  if (status == NPU4_OK) move_piece(buffer, transfer, 1);
+  if (status == NPU_OK) move_piece(buffer, transfer, 1);
   return status;
 }
 
-static npu4_status layout_read(npu4_buffer* buffer, const npu4_transfer* transfer,
-                               npu4_error* error) {
-  npu4_status status;
+static npu_status layout_read(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error) {
+  npu_status status;
   if (!buffer->is_reversed) return buffer_read(buffer, transfer, error);
   status = check_transfer(buffer, transfer, error);
-  if (status == NPU4_OK) move_piece(buffer, transfer, 0);
+  if (status == NPU_OK) move_piece(buffer, transfer, 0);
   return status;
 }
 
-static void copy_content(const npu4_buffer* from, npu4_buffer* to) {
+static void copy_content(const npu_buffer* from, npu_buffer* to) {
   if (from->is_reversed != to->is_reversed) {
     reverse(from->data, to->data, to->bytes);
   } else if (to->bytes != 0) {
@@ -204,31 +201,31 @@ static void copy_content(const npu4_buffer* from, npu4_buffer* to) {
 
 /* ---- Runs ---- */
 
-static npu4_status check_layout_run(const npu4_program* program, const npu4_run_args* args,
-                                    npu4_error* error) {
+static npu_status check_layout_run(const npu_program* program, const npu_run_args* args,
+                                   npu_error* error) {
   const npu_ir* ir = program->model->ir;
-  npu4_status status = check_run(program, args, error);
+  npu_status status = check_run(program, args, error);
   uint64_t i;
-  for (i = 0; i < args->input_count + args->output_count && status == NPU4_OK; ++i) {
+  for (i = 0; i < args->input_count + args->output_count && status == NPU_OK; ++i) {
     const int is_input = i < args->input_count;
     const uint64_t place = is_input ? i : i - args->input_count;
     const uint32_t tensor = is_input ? (uint32_t)place : ir->outputs[place];
-    const npu4_buffer* buffer = is_input ? args->inputs[place] : args->outputs[place];
+    const npu_buffer* buffer = is_input ? args->inputs[place] : args->outputs[place];
     if (buffer->is_reversed == is_reversed(ir, tensor)) continue;
-    status = fail(error, NPU4_INVALID, NULL, "the buffer of '%s' has another layout",
+    status = fail(error, NPU_INVALID, NULL, "the buffer of '%s' has another layout",
                   ir->tensors[tensor].name);
   }
-  for (i = 0; i < tap_count(args) && status == NPU4_OK; ++i) {
+  for (i = 0; i < tap_count(args) && status == NPU_OK; ++i) {
     if (!args->taps[i]->buffer->is_reversed) continue;
-    status = fail(error, NPU4_INVALID, NULL, "the buffer of tap '%s' is not row-major",
+    status = fail(error, NPU_INVALID, NULL, "the buffer of tap '%s' is not row-major",
                   args->taps[i]->name);
   }
   return status;
 }
 
 /* Row-major copies of the buffers that have a layout; the others themselves. 0: no memory. */
-static int plain_buffers(npu4_buffer* const* buffers, uint64_t count, npu4_buffer* copies,
-                         npu4_buffer** plain) {
+static int plain_buffers(npu_buffer* const* buffers, uint64_t count, npu_buffer* copies,
+                         npu_buffer** plain) {
   uint64_t i;
   for (i = 0; i < count; ++i) {
     plain[i] = buffers[i];
@@ -244,12 +241,12 @@ static int plain_buffers(npu4_buffer* const* buffers, uint64_t count, npu4_buffe
 }
 
 /* VENDOR: a device needs none of this. */
-static npu4_status layout_run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+static npu_status layout_run(npu_program* program, const npu_run_args* args, npu_error* error) {
   const uint64_t count = args->input_count + args->output_count;
-  npu4_buffer* copies = (npu4_buffer*)allocate(count * sizeof *copies);
-  npu4_buffer** plain = (npu4_buffer**)allocate(count * sizeof *plain);
-  npu4_run_args changed = *args;
-  npu4_status status;
+  npu_buffer* copies = (npu_buffer*)allocate(count * sizeof *copies);
+  npu_buffer** plain = (npu_buffer**)allocate(count * sizeof *plain);
+  npu_run_args changed = *args;
+  npu_status status;
   uint64_t i;
   if (copies == NULL || plain == NULL ||
       !plain_buffers(args->inputs, args->input_count, copies, plain) ||
@@ -261,8 +258,8 @@ static npu4_status layout_run(npu4_program* program, const npu4_run_args* args, 
     changed.outputs = plain + args->input_count;
     status = run(program, &changed, error);
   }
-  for (i = 0; i < args->output_count && status == NPU4_OK; ++i) {
-    const npu4_buffer* result = plain[args->input_count + i];
+  for (i = 0; i < args->output_count && status == NPU_OK; ++i) {
+    const npu_buffer* result = plain[args->input_count + i];
     if (result != args->outputs[i]) copy_content(result, args->outputs[i]);
   }
   for (i = 0; copies != NULL && i < count; ++i) free(copies[i].data);

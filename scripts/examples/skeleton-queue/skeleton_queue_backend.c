@@ -25,13 +25,13 @@
 #include <signal.h>
 #include <time.h>
 
-#define npu_backend_entry4 skeleton_entry4
+#define npu_backend_entry skeleton_entry
 #include "../skeleton/skeleton_backend.c"
-#undef npu_backend_entry4
+#undef npu_backend_entry
 #include "skeleton_entries.h"
 #include "skeleton_layouts.h"
 #ifndef QUEUE_ENTRY
-#define QUEUE_ENTRY npu_backend_entry4 /* another file may wrap this one in the same way */
+#define QUEUE_ENTRY npu_backend_entry /* another file may wrap this one in the same way */
 #endif
 
 #define DEVICES 2u
@@ -40,7 +40,7 @@
 
 /* The skeleton's device comes first, so that a pointer to one is a pointer to the other. */
 typedef struct queue_device {
-  npu4_device base;
+  npu_device base;
   int64_t delay_us;
   int64_t copy_us;
   int64_t fail_run;
@@ -57,15 +57,15 @@ typedef struct queue_device {
 } queue_device;
 
 /* Held by the host until event_free, by its work until that is done, and by work that waits. */
-struct npu4_event {
+struct npu_event {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   uint32_t holders;
   int is_done;
-  npu4_status status;
-  npu4_error error; /* of work that failed */
-  uint64_t end_ns;  /* on the simulated clock */
-  npu4_done callback;
+  npu_status status;
+  npu_error error; /* of work that failed */
+  uint64_t end_ns; /* on the simulated clock */
+  npu_done callback;
   void* context;
 };
 
@@ -74,21 +74,21 @@ enum { WORK_RUN, WORK_WRITE, WORK_READ, WORK_COPY };
 typedef struct work {
   struct work* next;
   int kind;
-  npu4_program* program;
-  npu4_run_args args; /* of a run, with its arrays in the next three */
-  npu4_buffer** buffers;
-  npu4_tap* taps;
-  const npu4_tap** tap_list;
-  npu4_buffer* source;      /* of a copy */
-  npu4_buffer* destination; /* of a copy; of a write and a read their buffer */
-  npu4_transfer transfer;
-  npu4_event** wait;
+  npu_program* program;
+  npu_run_args args; /* of a run, with its arrays in the next three */
+  npu_buffer** buffers;
+  npu_tap* taps;
+  const npu_tap** tap_list;
+  npu_buffer* source;      /* of a copy */
+  npu_buffer* destination; /* of a copy; of a write and a read their buffer */
+  npu_transfer transfer;
+  npu_event** wait;
   uint64_t wait_count;
   uint64_t submitted_ns; /* on the simulated clock */
-  npu4_event* event;
+  npu_event* event;
 } work;
 
-struct npu4_queue {
+struct npu_queue {
   queue_device* device;
   pthread_t thread; /* VENDOR: a stream or ring of your device, and its interrupt */
   pthread_mutex_t lock;
@@ -163,8 +163,8 @@ static const void* get_extension(const char* name) {
 
 /* ---- Devices ---- */
 
-static npu4_status queue_backend_info(npu4_backend_info* info, npu4_error* error) {
-  npu4_backend_info filled;
+static npu_status queue_backend_info(npu_backend_info* info, npu_error* error) {
+  npu_backend_info filled;
   memset(&filled, 0, sizeof filled);
   filled.struct_size = sizeof filled;
   backend_info(&filled, error);
@@ -177,25 +177,25 @@ static npu4_status queue_backend_info(npu4_backend_info* info, npu4_error* error
       "times\"},"
       " \"test\": {\"type\": \"string\", \"default\": \"\", \"text\": \"fail or lose\"}}";
   give(info, info->struct_size, &filled, sizeof filled);
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static npu4_status queue_device_info(uint64_t index, npu4_device_info* info, npu4_error* error) {
+static npu_status queue_device_info(uint64_t index, npu_device_info* info, npu_error* error) {
   static const char* const ids[DEVICES] = {"skeleton-queue:0", "skeleton-queue:1"};
-  static const npu4_memory_info memory = {
-      sizeof memory, "main", NPU4_MEMORY_DEVICE, 0, 0, 0, 0, 0, 0};
-  static const npu4_memory_info pinned = {sizeof pinned,
-                                          "pinned",
-                                          NPU4_MEMORY_HOST_PINNED,
-                                          NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT,
-                                          0,
-                                          0,
-                                          0,
-                                          0,
-                                          0};
-  static const npu4_memory_info* const memories[] = {&memory, &pinned};
-  npu4_device_info filled;
-  if (index >= DEVICES) return fail(error, NPU4_END, NULL, "there are %u devices", DEVICES);
+  static const npu_memory_info memory = {
+      sizeof memory, "main", NPU_MEMORY_DEVICE, 0, 0, 0, 0, 0, 0};
+  static const npu_memory_info pinned = {sizeof pinned,
+                                         "pinned",
+                                         NPU_MEMORY_HOST_PINNED,
+                                         NPU_HOST_MAPPABLE | NPU_HOST_COHERENT,
+                                         0,
+                                         0,
+                                         0,
+                                         0,
+                                         0};
+  static const npu_memory_info* const memories[] = {&memory, &pinned};
+  npu_device_info filled;
+  if (index >= DEVICES) return fail(error, NPU_END, NULL, "there are %u devices", DEVICES);
   memset(&filled, 0, sizeof filled);
   filled.struct_size = sizeof filled;
   device_info(0, &filled, error);
@@ -204,11 +204,11 @@ static npu4_status queue_device_info(uint64_t index, npu4_device_info* info, npu
   filled.fingerprint = "skeleton-queue 1.0 " ARCH;
   filled.memories = memories;
   filled.memory_count = 2;
-  filled.known |= NPU4_KNOWN_IN_FLIGHT | NPU4_KNOWN_QUEUES;
+  filled.known |= NPU_KNOWN_IN_FLIGHT | NPU_KNOWN_QUEUES;
   filled.max_programs_in_flight = MAX_QUEUES;
   filled.max_queues = MAX_QUEUES;
   give(info, info->struct_size, &filled, sizeof filled);
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 static int read_number(const npu_json* options, const char* key, int64_t* number) {
@@ -222,16 +222,16 @@ static int read_number(const npu_json* options, const char* key, int64_t* number
   return 1;
 }
 
-static npu4_status read_options(const char* text, queue_device* device, npu4_error* error) {
+static npu_status read_options(const char* text, queue_device* device, npu_error* error) {
   npu_ir_error fault;
   npu_json* options;
   const npu_json* test;
   const char* asked;
   int is_good;
-  const npu4_status status = check_options(text, error);
-  if (status != NPU4_OK || text == NULL) return status;
+  const npu_status status = check_options(text, error);
+  if (status != NPU_OK || text == NULL) return status;
   options = npu_json_read(text, strlen(text), &fault);
-  if (options == NULL) return fail(error, NPU4_INVALID, NULL, "options: %s", fault.text);
+  if (options == NULL) return fail(error, NPU_INVALID, NULL, "options: %s", fault.text);
   test = npu_json_member(options, "test");
   asked = test == NULL ? "" : test->kind == NPU_JSON_STRING ? test->as.text : "none";
   device->fails_always = strcmp(asked, "fail") == 0;
@@ -242,60 +242,60 @@ static npu4_status read_options(const char* text, queue_device* device, npu4_err
             read_number(options, "fail_run", &device->fail_run) &&
             read_number(options, "simulated", &device->is_simulated);
   npu_json_free(options);
-  if (is_good) return NPU4_OK;
-  return fail(error, NPU4_INVALID, NULL,
+  if (is_good) return NPU_OK;
+  return fail(error, NPU_INVALID, NULL,
               "options: expected integers from 0 to %d in delay_us, copy_us, fail_run and "
               "simulated, and 'fail', 'lose' or nothing in test",
               MAX_DELAY_US);
 }
 
-static npu4_status lost(npu4_error* error) {
-  return fail(error, NPU4_DEVICE_LOST, NULL, "the device does not answer");
+static npu_status lost(npu_error* error) {
+  return fail(error, NPU_DEVICE_LOST, NULL, "the device does not answer");
 }
 
-static npu4_status device_status(npu4_device* device, npu4_error* error) {
+static npu_status device_status(npu_device* device, npu_error* error) {
   queue_device* opened = (queue_device*)device;
   int is_lost = 0;
   pthread_mutex_lock(&opened->lock);
   is_lost = opened->is_lost;
   pthread_mutex_unlock(&opened->lock);
-  return is_lost ? lost(error) : NPU4_OK;
+  return is_lost ? lost(error) : NPU_OK;
 }
 
-static npu4_status queue_device_open(const npu4_open_args* args, npu4_device** device,
-                                     npu4_error* error) {
+static npu_status queue_device_open(const npu_open_args* args, npu_device** device,
+                                    npu_error* error) {
   queue_device* opened;
-  npu4_status status;
-  if ((args->flags & NPU4_OPEN_COMPILE_ONLY) != 0) {
+  npu_status status;
+  if ((args->flags & NPU_OPEN_COMPILE_ONLY) != 0) {
     /* Feature "offline": compile needs nothing of a device, so it is the same without one. */
     if (args->device_id == NULL || strcmp(args->device_id, ARCH) != 0) {
-      return fail(error, NPU4_INVALID, NULL, "there is no arch '%s'",
+      return fail(error, NPU_INVALID, NULL, "there is no arch '%s'",
                   args->device_id != NULL ? args->device_id : "");
     }
   } else if (args->device_id != NULL && strcmp(args->device_id, "skeleton-queue:0") != 0 &&
              strcmp(args->device_id, "skeleton-queue:1") != 0) {
-    return fail(error, NPU4_INVALID, NULL, "there is no device '%s'", args->device_id);
+    return fail(error, NPU_INVALID, NULL, "there is no device '%s'", args->device_id);
   }
   opened = (queue_device*)allocate(sizeof *opened);
   if (opened == NULL) return out_of_memory(error, sizeof *opened);
   status = read_options(args->options, opened, error);
-  if (status == NPU4_OK && pthread_mutex_init(&opened->lock, NULL) != 0) {
+  if (status == NPU_OK && pthread_mutex_init(&opened->lock, NULL) != 0) {
     status = out_of_memory(error, sizeof *opened);
-  } else if (status == NPU4_OK && !make_condition(&opened->cancelled)) {
+  } else if (status == NPU_OK && !make_condition(&opened->cancelled)) {
     pthread_mutex_destroy(&opened->lock);
     status = out_of_memory(error, sizeof *opened);
   }
-  if (status != NPU4_OK) {
+  if (status != NPU_OK) {
     free(opened);
     return status;
   }
   opened->base.is_open = 1;
   opened->base.opened_ns = host_now();
   *device = &opened->base;
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static void queue_device_close(npu4_device* device) {
+static void queue_device_close(npu_device* device) {
   queue_device* closed = (queue_device*)device;
   if (closed == NULL) return;
   pthread_cond_destroy(&closed->cancelled);
@@ -305,7 +305,7 @@ static void queue_device_close(npu4_device* device) {
 
 /* ---- Events ---- */
 
-static void event_release(npu4_event* event) {
+static void event_release(npu_event* event) {
   uint32_t holders;
   pthread_mutex_lock(&event->lock);
   holders = --event->holders;
@@ -316,13 +316,13 @@ static void event_release(npu4_event* event) {
   free(event);
 }
 
-static void event_free(npu4_event* event) {
+static void event_free(npu_event* event) {
   if (event != NULL) event_release(event);
 }
 
 /* For the host and for the work. */
-static npu4_event* make_event(void) {
-  npu4_event* event = (npu4_event*)allocate(sizeof *event);
+static npu_event* make_event(void) {
+  npu_event* event = (npu_event*)allocate(sizeof *event);
   if (event == NULL) return NULL;
   event->holders = 2;
   if (pthread_mutex_init(&event->lock, NULL) == 0) {
@@ -334,10 +334,10 @@ static npu4_event* make_event(void) {
 }
 
 /* Whoever waits; the host does by event_wait. */
-static npu4_status wait_for(npu4_event* event, uint64_t timeout_ns, uint64_t* end_ns,
-                            npu4_error* error) {
-  npu4_status status = NPU4_DEADLINE;
-  npu4_error failed;
+static npu_status wait_for(npu_event* event, uint64_t timeout_ns, uint64_t* end_ns,
+                           npu_error* error) {
+  npu_status status = NPU_DEADLINE;
+  npu_error failed;
   /* No clock goes on for longer than that. */
   const int is_bounded = timeout_ns < (uint64_t)INT64_MAX;
   const struct timespec end = time_in(is_bounded ? timeout_ns : 0);
@@ -356,20 +356,20 @@ static npu4_status wait_for(npu4_event* event, uint64_t timeout_ns, uint64_t* en
     *end_ns = event->end_ns;
   }
   pthread_mutex_unlock(&event->lock);
-  if (status == NPU4_DEADLINE) return fail(error, status, NULL, "the work is not done yet");
-  if (status != NPU4_OK && error != NULL) give(error, error->struct_size, &failed, sizeof failed);
+  if (status == NPU_DEADLINE) return fail(error, status, NULL, "the work is not done yet");
+  if (status != NPU_OK && error != NULL) give(error, error->struct_size, &failed, sizeof failed);
   return status;
 }
 
-static npu4_status event_wait(npu4_event* event, uint64_t timeout_ns, npu4_error* error) {
+static npu_status event_wait(npu_event* event, uint64_t timeout_ns, npu_error* error) {
   uint64_t end_ns = 0;
-  const npu4_status status = wait_for(event, timeout_ns, &end_ns, error);
+  const npu_status status = wait_for(event, timeout_ns, &end_ns, error);
   clock_reach(end_ns);
   return status;
 }
 
-static npu4_status event_on_done(npu4_event* event, npu4_done callback, void* context,
-                                 npu4_error* error) {
+static npu_status event_on_done(npu_event* event, npu_done callback, void* context,
+                                npu_error* error) {
   int is_first;
   int is_done;
   pthread_mutex_lock(&event->lock);
@@ -380,15 +380,14 @@ static npu4_status event_on_done(npu4_event* event, npu4_done callback, void* co
     event->context = context;
   }
   pthread_mutex_unlock(&event->lock);
-  if (!is_first) return fail(error, NPU4_INVALID, NULL, "the event has a callback already");
+  if (!is_first) return fail(error, NPU_INVALID, NULL, "the event has a callback already");
   if (is_done) callback(context, event->status);
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 /* VENDOR: what your interrupt handler does */
-static void complete(npu4_event* event, npu4_status status, uint64_t end_ns,
-                     const npu4_error* error) {
-  npu4_done callback;
+static void complete(npu_event* event, npu_status status, uint64_t end_ns, const npu_error* error) {
+  npu_done callback;
   pthread_mutex_lock(&event->lock);
   event->is_done = 1;
   event->status = status;
@@ -423,7 +422,7 @@ static void drop_work(work* item) {
 }
 
 /* From when it is submitted until it is done, a run can be cancelled. */
-static void mark_run(npu4_program* program, int is_running) {
+static void mark_run(npu_program* program, int is_running) {
   queue_device* device = (queue_device*)program->model->device;
   pthread_mutex_lock(&device->lock);
   program->is_running = is_running;
@@ -432,7 +431,7 @@ static void mark_run(npu4_program* program, int is_running) {
 }
 
 /* VENDOR: tell the device to drop what it does */
-static void program_cancel(npu4_program* program) {
+static void program_cancel(npu_program* program) {
   queue_device* device;
   if (program == NULL) return;
   device = (queue_device*)program->model->device;
@@ -447,7 +446,7 @@ static int is_before(const struct timespec* a, const struct timespec* b) {
 }
 
 /* Waits as long as a run takes, or until it is cancelled, or late. */
-static npu4_status pass_time(npu4_program* program, uint64_t deadline_ns, npu4_error* error) {
+static npu_status pass_time(npu_program* program, uint64_t deadline_ns, npu_error* error) {
   queue_device* device = (queue_device*)program->model->device;
   struct timespec end = time_in((uint64_t)device->delay_us * 1000u);
   struct timespec deadline;
@@ -464,18 +463,18 @@ static npu4_status pass_time(npu4_program* program, uint64_t deadline_ns, npu4_e
   }
   is_cancelled = program->is_cancelled;
   pthread_mutex_unlock(&device->lock);
-  if (is_cancelled) return fail(error, NPU4_CANCELLED, NULL, "the run was cancelled");
-  if (is_late) return fail(error, NPU4_DEADLINE, NULL, "the deadline of the run is over");
-  return NPU4_OK;
+  if (is_cancelled) return fail(error, NPU_CANCELLED, NULL, "the run was cancelled");
+  if (is_late) return fail(error, NPU_DEADLINE, NULL, "the deadline of the run is over");
+  return NPU_OK;
 }
 
 /* A run takes its time, and fails if that is asked for. */
-static npu4_status timed_run(npu4_program* program, const npu4_run_args* args, int is_queued,
-                             npu4_error* error) {
+static npu_status timed_run(npu_program* program, const npu_run_args* args, int is_queued,
+                            npu_error* error) {
   int is_lost = 0;
   queue_device* device = (queue_device*)program->model->device;
   int64_t number;
-  npu4_status status;
+  npu_status status;
   pthread_mutex_lock(&device->lock);
   number = ++device->runs;
   if (device->loses) device->is_lost = 1;
@@ -483,9 +482,9 @@ static npu4_status timed_run(npu4_program* program, const npu4_run_args* args, i
   pthread_mutex_unlock(&device->lock);
   if (is_lost) return lost(error);
   status = pass_time(program, args->deadline_ns, error);
-  if (status != NPU4_OK) return status;
+  if (status != NPU_OK) return status;
   if (number == device->fail_run || (is_queued && device->fails_always)) {
-    return fail(error, NPU4_FAILED, NULL, "run %ld fails as asked", (long)number);
+    return fail(error, NPU_FAILED, NULL, "run %ld fails as asked", (long)number);
   }
   return layout_run(program, args, error);
 }
@@ -496,10 +495,9 @@ static uint64_t took_ns(const queue_device* device, int kind) {
   return device->is_simulated ? (uint64_t)us * 1000u : 0;
 }
 
-static npu4_status blocking_run(npu4_program* program, const npu4_run_args* args,
-                                npu4_error* error) {
-  npu4_status status = check_layout_run(program, args, error);
-  if (status != NPU4_OK) return status;
+static npu_status blocking_run(npu_program* program, const npu_run_args* args, npu_error* error) {
+  npu_status status = check_layout_run(program, args, error);
+  if (status != NPU_OK) return status;
   mark_run(program, 1);
   status = timed_run(program, args, 0, error);
   mark_run(program, 0);
@@ -507,28 +505,28 @@ static npu4_status blocking_run(npu4_program* program, const npu4_run_args* args
   return status;
 }
 
-static npu4_status perform(const npu4_queue* queue, work* item, npu4_error* error) {
+static npu_status perform(const npu_queue* queue, work* item, npu_error* error) {
   if (item->kind == WORK_RUN) return timed_run(item->program, &item->args, 1, error);
   if (!queue->device->is_simulated) pause_us(queue->device->copy_us);
   if (item->kind == WORK_WRITE) return layout_write(item->destination, &item->transfer, error);
   if (item->kind == WORK_READ) return layout_read(item->destination, &item->transfer, error);
   copy_content(item->source, item->destination);
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static void do_work(npu4_queue* queue, work* item) {
-  npu4_error error;
-  npu4_status status = NPU4_OK;
+static void do_work(npu_queue* queue, work* item) {
+  npu_error error;
+  npu_status status = NPU_OK;
   uint64_t begin_ns = larger(item->submitted_ns, queue->end_ns);
   uint64_t i;
   memset(&error, 0, sizeof error);
   error.struct_size = sizeof error;
-  for (i = 0; i < item->wait_count && status == NPU4_OK; ++i) {
+  for (i = 0; i < item->wait_count && status == NPU_OK; ++i) {
     uint64_t end_ns = 0;
-    status = wait_for(item->wait[i], NPU4_FOREVER, &end_ns, &error);
+    status = wait_for(item->wait[i], NPU_FOREVER, &end_ns, &error);
     begin_ns = larger(begin_ns, end_ns);
   }
-  if (status == NPU4_OK) status = perform(queue, item, &error);
+  if (status == NPU_OK) status = perform(queue, item, &error);
   if (item->kind == WORK_RUN) mark_run(item->program, 0);
   queue->end_ns = begin_ns + took_ns(queue->device, item->kind); /* this thread alone has it */
   complete(item->event, status, queue->end_ns, &error);
@@ -537,7 +535,7 @@ static void do_work(npu4_queue* queue, work* item) {
 
 /* The thread of a queue. */
 static void* serve(void* context) {
-  npu4_queue* queue = (npu4_queue*)context;
+  npu_queue* queue = (npu_queue*)context;
   for (;;) {
     work* item;
     pthread_mutex_lock(&queue->lock);
@@ -557,7 +555,7 @@ static void* serve(void* context) {
 
 /* ---- Queues ---- */
 
-static int start_thread(npu4_queue* queue) {
+static int start_thread(npu_queue* queue) {
   sigset_t all;
   sigset_t before;
   int is_started;
@@ -568,7 +566,7 @@ static int start_thread(npu4_queue* queue) {
   return is_started;
 }
 
-static int start_queue(npu4_queue* queue) {
+static int start_queue(npu_queue* queue) {
   if (pthread_mutex_init(&queue->lock, NULL) != 0) return 0;
   if (make_condition(&queue->changed)) {
     if (start_thread(queue)) return 1;
@@ -594,44 +592,44 @@ static void remove_queue(queue_device* device) {
   pthread_mutex_unlock(&device->lock);
 }
 
-static npu4_status queue_open(npu4_device* device, const npu4_queue_args* args, npu4_queue** queue,
-                              npu4_error* error) {
+static npu_status queue_open(npu_device* device, const npu_queue_args* args, npu_queue** queue,
+                             npu_error* error) {
   queue_device* opened = (queue_device*)device;
-  npu4_queue* made;
+  npu_queue* made;
   if (!add_queue(opened)) {
-    return fail(error, NPU4_INVALID, NULL, "the device has %u queues at once", MAX_QUEUES);
+    return fail(error, NPU_INVALID, NULL, "the device has %u queues at once", MAX_QUEUES);
   }
-  made = (npu4_queue*)allocate(sizeof *made);
+  made = (npu_queue*)allocate(sizeof *made);
   if (made == NULL) {
     remove_queue(opened);
     return out_of_memory(error, sizeof *made);
   }
   made->device = opened;
-  made->has_times = (args->flags & NPU4_QUEUE_PROFILE) != 0; /* VENDOR: the priority, too */
+  made->has_times = (args->flags & NPU_QUEUE_PROFILE) != 0; /* VENDOR: the priority, too */
   if (!start_queue(made)) {
     remove_queue(opened);
     free(made);
-    return fail(error, NPU4_FAILED, NULL, "no thread for a queue");
+    return fail(error, NPU_FAILED, NULL, "no thread for a queue");
   }
   *queue = made;
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static npu4_status queue_flush(npu4_queue* queue, npu4_error* error) {
+static npu_status queue_flush(npu_queue* queue, npu_error* error) {
   (void)queue; /* submit has started everything. VENDOR: ring the bell */
   (void)error;
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static npu4_status queue_finish(npu4_queue* queue, npu4_error* error) {
+static npu_status queue_finish(npu_queue* queue, npu_error* error) {
   (void)error;
   pthread_mutex_lock(&queue->lock);
   while (queue->pending != 0) pthread_cond_wait(&queue->changed, &queue->lock);
   pthread_mutex_unlock(&queue->lock);
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static void queue_close(npu4_queue* queue) {
+static void queue_close(npu_queue* queue) {
   if (queue == NULL) return;
   queue_finish(queue, NULL);
   pthread_mutex_lock(&queue->lock);
@@ -648,12 +646,12 @@ static void queue_close(npu4_queue* queue) {
 /* ---- Submitting ---- */
 
 /* Work that holds what it waits for; null if there is no memory. */
-static work* make_work(int kind, const npu4_enqueue* where) {
+static work* make_work(int kind, const npu_enqueue* where) {
   work* item = (work*)allocate(sizeof *item);
   uint64_t i;
   if (item == NULL) return NULL;
   item->kind = kind;
-  item->wait = (npu4_event**)allocate(where->wait_count * sizeof *item->wait);
+  item->wait = (npu_event**)allocate(where->wait_count * sizeof *item->wait);
   item->event = make_event();
   if (item->wait == NULL || item->event == NULL) {
     drop_work(item);
@@ -669,19 +667,19 @@ static work* make_work(int kind, const npu4_enqueue* where) {
   return item;
 }
 
-static npu4_status check_enqueue(const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+static npu_status check_enqueue(const npu_enqueue* where, npu_event** event, npu_error* error) {
   uint64_t i;
   if (where == NULL || where->queue == NULL || event == NULL ||
       (where->wait_count != 0 && where->wait == NULL)) {
-    return fail(error, NPU4_INVALID, NULL, "work needs a queue and a place for its event");
+    return fail(error, NPU_INVALID, NULL, "work needs a queue and a place for its event");
   }
   for (i = 0; i < where->wait_count; ++i) {
-    if (where->wait[i] == NULL) return fail(error, NPU4_INVALID, NULL, "an event is null");
+    if (where->wait[i] == NULL) return fail(error, NPU_INVALID, NULL, "an event is null");
   }
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static void enqueue(npu4_queue* queue, work* item, npu4_event** event) {
+static void enqueue(npu_queue* queue, work* item, npu_event** event) {
   *event = item->event; /* before the work can be done, and freed */
   item->submitted_ns = clock_now();
   pthread_mutex_lock(&queue->lock);
@@ -698,14 +696,14 @@ static void enqueue(npu4_queue* queue, work* item, npu4_event** event) {
 
 /* A run of a queue needs its arrays for longer than the call takes; names are those of the model.
  */
-static int keep_arrays(work* item, const npu4_program* program, const npu4_run_args* args) {
+static int keep_arrays(work* item, const npu_program* program, const npu_run_args* args) {
   const npu_ir* ir = program->model->ir;
   const uint64_t taps = tap_count(args);
   uint64_t i;
   item->buffers =
-      (npu4_buffer**)allocate((args->input_count + args->output_count) * sizeof *item->buffers);
-  item->taps = (npu4_tap*)allocate(taps * sizeof *item->taps);
-  item->tap_list = (const npu4_tap**)allocate(taps * sizeof *item->tap_list);
+      (npu_buffer**)allocate((args->input_count + args->output_count) * sizeof *item->buffers);
+  item->taps = (npu_tap*)allocate(taps * sizeof *item->taps);
+  item->tap_list = (const npu_tap**)allocate(taps * sizeof *item->tap_list);
   if (item->buffers == NULL || item->taps == NULL || item->tap_list == NULL) return 0;
   for (i = 0; i < args->input_count; ++i) item->buffers[i] = args->inputs[i];
   for (i = 0; i < args->output_count; ++i) {
@@ -728,12 +726,12 @@ static int keep_arrays(work* item, const npu4_program* program, const npu4_run_a
   return 1;
 }
 
-static npu4_status submit(npu4_program* program, const npu4_run_args* args,
-                          const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
-  npu4_status status = check_enqueue(where, event, error);
+static npu_status submit(npu_program* program, const npu_run_args* args, const npu_enqueue* where,
+                         npu_event** event, npu_error* error) {
+  npu_status status = check_enqueue(where, event, error);
   work* item;
-  if (status == NPU4_OK) status = check_layout_run(program, args, error);
-  if (status != NPU4_OK) return status;
+  if (status == NPU_OK) status = check_layout_run(program, args, error);
+  if (status != NPU_OK) return status;
   item = make_work(WORK_RUN, where);
   if (item != NULL && !keep_arrays(item, program, args)) {
     drop_work(item);
@@ -747,16 +745,15 @@ static npu4_status submit(npu4_program* program, const npu4_run_args* args,
   }
   mark_run(program, 1);
   enqueue(where->queue, item, event);
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static npu4_status submit_transfer(int kind, npu4_buffer* buffer, const npu4_transfer* transfer,
-                                   const npu4_enqueue* where, npu4_event** event,
-                                   npu4_error* error) {
-  npu4_status status = check_enqueue(where, event, error);
+static npu_status submit_transfer(int kind, npu_buffer* buffer, const npu_transfer* transfer,
+                                  const npu_enqueue* where, npu_event** event, npu_error* error) {
+  npu_status status = check_enqueue(where, event, error);
   work* item;
-  if (status == NPU4_OK) status = check_transfer(buffer, transfer, error);
-  if (status != NPU4_OK) return status;
+  if (status == NPU_OK) status = check_transfer(buffer, transfer, error);
+  if (status != NPU_OK) return status;
   item = make_work(kind, where);
   if (item == NULL) return out_of_memory(error, sizeof *item);
   item->destination = buffer;
@@ -765,39 +762,39 @@ static npu4_status submit_transfer(int kind, npu4_buffer* buffer, const npu4_tra
   item->transfer.bytes = transfer->bytes;
   item->transfer.data = transfer->data;
   enqueue(where->queue, item, event);
-  return NPU4_OK;
+  return NPU_OK;
 }
 
-static npu4_status submit_write(npu4_buffer* buffer, const npu4_transfer* transfer,
-                                const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+static npu_status submit_write(npu_buffer* buffer, const npu_transfer* transfer,
+                               const npu_enqueue* where, npu_event** event, npu_error* error) {
   return submit_transfer(WORK_WRITE, buffer, transfer, where, event, error);
 }
 
-static npu4_status submit_read(npu4_buffer* buffer, const npu4_transfer* transfer,
-                               const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
+static npu_status submit_read(npu_buffer* buffer, const npu_transfer* transfer,
+                              const npu_enqueue* where, npu_event** event, npu_error* error) {
   return submit_transfer(WORK_READ, buffer, transfer, where, event, error);
 }
 
-static npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination,
-                               const npu4_enqueue* where, npu4_event** event, npu4_error* error) {
-  npu4_status status;
+static npu_status buffer_copy(npu_buffer* source, npu_buffer* destination, const npu_enqueue* where,
+                              npu_event** event, npu_error* error) {
+  npu_status status;
   work* item;
   if (source == NULL || destination == NULL || source->rank != destination->rank ||
       memcmp(source->shape, destination->shape, sizeof source->shape) != 0) {
-    return fail(error, NPU4_INVALID, NULL, "a copy is between buffers of one shape");
+    return fail(error, NPU_INVALID, NULL, "a copy is between buffers of one shape");
   }
   if (where == NULL) {
     copy_content(source, destination);
-    return NPU4_OK;
+    return NPU_OK;
   }
   status = check_enqueue(where, event, error);
-  if (status != NPU4_OK) return status;
+  if (status != NPU_OK) return status;
   item = make_work(WORK_COPY, where);
   if (item == NULL) return out_of_memory(error, sizeof *item);
   item->source = source;
   item->destination = destination;
   enqueue(where->queue, item, event);
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 #include "skeleton_memory.h"
@@ -807,13 +804,13 @@ static npu4_status buffer_copy(npu4_buffer* source, npu4_buffer* destination,
 #ifdef __GNUC__
 __attribute__((visibility("default")))
 #endif
-const npu4_backend*
-QUEUE_ENTRY(const npu4_host* host, npu4_error* error) {
+const npu_backend*
+QUEUE_ENTRY(const npu_host* host, npu_error* error) {
   static const char* const features[] = {"queue",   "copy",      "check",     "taps",
                                          "entries", "alias",     "scratch",   "layouts",
                                          "offline", "test.fail", "test.lose", NULL};
-  static npu4_backend backend;
-  const npu4_backend* blocking = skeleton_entry4(host, error);
+  static npu_backend backend;
+  const npu_backend* blocking = skeleton_entry(host, error);
   if (blocking == NULL) return NULL;
   backend = *blocking;
   backend.features = features;

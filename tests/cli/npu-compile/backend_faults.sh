@@ -18,12 +18,6 @@ for fault in none compile=1 compile=2 compile=3 compile=4 compile=77 no-blob; do
   rm -f bundle.npub
 done
 unset WRAP_FAULT
-echo "an entry of old:"
-mkdir old
-cp "$NPU_BACKEND_PATH/../test-libraries/npu_bad_library.so" old/npu_backend_old.so
-vendor_target old >old.json
-npu-tag --target ./old.json "$CASES/npu-compile/branches.json" | npu-partition -o old.part.json
-NPU_BACKEND_PATH=old npu-run --no-cache --random-weights 0 --random-inputs 0 old.part.json 2>&1 | sed "s|: old/|: .../|; s|/.*/npu_backend|.../npu_backend|"
 echo "a vendor's own check, where the target's rules lack one:"
 vendor_target vendor | sed 's/, "requires": \["same_shape_operands"\]//' >lax.json
 cat >broadcast.json <<'J'

@@ -13,8 +13,8 @@ void row_max(const npu::CustomOpCall& call) {
   if (x.rank != 2) throw std::runtime_error("expected a matrix");
   const auto data = call.input_data<float>(0);
   const std::int64_t shape[] = {x.shape[0]};
-  auto* values = static_cast<float*>(call.allocate(0, NPU4_FLOAT32, shape));
-  auto* places = static_cast<std::int64_t*>(call.allocate(1, NPU4_INT64, shape));
+  auto* values = static_cast<float*>(call.allocate(0, NPU_FLOAT32, shape));
+  auto* places = static_cast<std::int64_t*>(call.allocate(1, NPU_INT64, shape));
   for (std::int64_t row = 0; row < x.shape[0]; ++row) {
     const float* begin = data.data() + row * x.shape[1];
     const float* largest = std::max_element(begin, begin + x.shape[1]);

@@ -4,4 +4,4 @@
 
 unsigned vendor_abi_version(void);
 
-unsigned vendor_abi_version(void) { return NPU4_ABI_VERSION; }
+unsigned vendor_abi_version(void) { return NPU_ABI_VERSION; }

@@ -119,7 +119,7 @@ void run(const EdgeNode& node, DeviceInstance& cpu) {
   const auto program =
       cpu.compile_and_load(question.sub_ir, std::move(weights), question.signature);
   std::vector<std::shared_ptr<DeviceBuffer>> buffers;
-  std::vector<npu4_buffer*> handles;
+  std::vector<npu_buffer*> handles;
   for (const TensorId id : question.graph.graph_inputs()) {
     buffers.push_back(cpu.import_tensor(inputs.at(question.graph.tensor(id).name)));
     handles.push_back(buffers.back()->get());

@@ -90,18 +90,18 @@ TEST_CASE("two sizes of a program keep a state each, in place where that is poss
       const auto x = device->import_tensor(row(size, 0.5F));
       const auto result = device->allocate(DType::kFloat32, {size});
       for (int step = 1; step <= 5; ++step) {
-        std::vector<npu4_buffer*> inputs{state.input(), x->get()};
-        std::vector<npu4_buffer*> outputs{state.output(), result->get()};
-        npu4_run_args args{};
+        std::vector<npu_buffer*> inputs{state.input(), x->get()};
+        std::vector<npu_buffer*> outputs{state.output(), result->get()};
+        npu_run_args args{};
         args.struct_size = sizeof args;
         args.inputs = inputs.data();
         args.input_count = inputs.size();
         args.outputs = outputs.data();
         args.output_count = outputs.size();
-        npu4_error error{};
+        npu_error error{};
         error.struct_size = sizeof error;
         REQUIRE(device->backend().api().run(programs.program(entry).get(), &args, &error) ==
-                NPU4_OK);
+                NPU_OK);
         state.advance();
         const Tensor value = state.value();
         for (std::int64_t i = 0; i < size; ++i) {
@@ -146,7 +146,7 @@ TEST_CASE("entries have their weights once", "[compile][entries]") {
     }
     const EntryPrograms programs(device, entries, {{"p_w", row(4, -10)}});
     const auto x = device->import_tensor(row(4, 8));
-    const std::vector<npu4_buffer*> inputs{x->get()};
+    const std::vector<npu_buffer*> inputs{x->get()};
     const auto sum = programs.program("aten.add.Tensor").run(inputs).front()->to_host();
     const auto rectified = programs.program("aten.relu.default").run(inputs).front()->to_host();
     for (int i = 0; i < 4; ++i) {

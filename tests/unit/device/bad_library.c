@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A library that does what BAD_LIBRARY says when it is loaded: crash, abort, exit=N, hang, which no
    signal but SIGKILL ends, or close, which hangs with every file closed; anything else: nothing. It
-   exports the entry of an old backend. */
+   exports nothing. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-__attribute__((visibility("default"))) const void* npu_backend_entry(unsigned version);
-const void* npu_backend_entry(unsigned version) {
-  (void)version;
-  return NULL;
-}
 
 static void hang(void) {
   int number;

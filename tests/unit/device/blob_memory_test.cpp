@@ -17,11 +17,11 @@ constexpr std::size_t kPiece = 777;
 constexpr int kPieces = 20;
 
 std::string written_to(BlobMemory& memory) {
-  const npu4_writer writer = memory.writer();
+  const npu_writer writer = memory.writer();
   std::string expected;
   for (int i = 0; i < kPieces; ++i) {
     const std::string piece(kPiece, static_cast<char>('a' + i));
-    REQUIRE(writer.write(writer.context, piece.data(), piece.size(), nullptr) == NPU4_OK);
+    REQUIRE(writer.write(writer.context, piece.data(), piece.size(), nullptr) == NPU_OK);
     expected += piece;
   }
   CHECK(memory.size() == expected.size());

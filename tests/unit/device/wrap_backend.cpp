@@ -73,10 +73,10 @@
 
 namespace {
 
-const npu4_backend* other;
-const npu4_host* host;
+const npu_backend* other;
+const npu_host* host;
 struct {
-  npu4_backend table;
+  npu_backend table;
   char tail[64];
 } longer;
 std::map<std::string, std::atomic<unsigned>, std::less<>> counts;
@@ -128,31 +128,31 @@ const std::string& own_file(bool is_folder) {
 const std::string& own_name() { return own_file(false); }
 bool is_vendor() { return own_name() == "vendor"; }
 
-npu4_status fail(npu4_error* error, npu4_status status, const std::string& text) {
+npu_status fail(npu_error* error, npu_status status, const std::string& text) {
   error->status = status;
   std::snprintf(error->text, sizeof error->text, "%s", text.c_str());
   return status;
 }
 
-npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
-  const npu4_status status = other->backend_info(info, error);
+npu_status backend_info(npu_backend_info* info, npu_error* error) {
+  const npu_status status = other->backend_info(info, error);
   info->name = fault("name") != nullptr ? "somebody" : own_name().c_str();
   if (is_vendor()) {
     info->option_keys = nullptr;
-    info->flags |= NPU4_NEW_OUTPUTS;
+    info->flags |= NPU_NEW_OUTPUTS;
   }
   if (fault("options") != nullptr) info->option_keys = fault("options");
   if (fault("ir") != nullptr) info->ir_version_min = info->ir_version_max = number_of("ir");
   return status;
 }
 
-npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error) {
+npu_status device_info(std::uint64_t index, npu_device_info* info, npu_error* error) {
   static const std::string ids[] = {own_name() + ":0", own_name() + ":1"};
   static const std::string vendor_fingerprint = own_name() + " 1.0 any CPU";
-  static npu4_memory_info memory;
-  static const npu4_memory_info* const memories[] = {&memory};
-  if (index > 1 || (index == 1 && fault("two") == nullptr)) return NPU4_END;
-  const npu4_status status = other->device_info(0, info, error);
+  static npu_memory_info memory;
+  static const npu_memory_info* const memories[] = {&memory};
+  if (index > 1 || (index == 1 && fault("two") == nullptr)) return NPU_END;
+  const npu_status status = other->device_info(0, info, error);
   info->id = ids[index].c_str();
   if (is_vendor()) info->fingerprint = vendor_fingerprint.c_str();
   if (index == 1) info->fingerprint = "another";
@@ -165,37 +165,37 @@ npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error*
   if (!is_vendor() && fault("no-map") == nullptr) return status;
   memory = {};
   memory.struct_size = sizeof memory;
-  if (is_vendor()) memory.flags = NPU4_HOST_MAPPABLE | NPU4_HOST_COHERENT;
+  if (is_vendor()) memory.flags = NPU_HOST_MAPPABLE | NPU_HOST_COHERENT;
   info->memories = memories;
   info->memory_count = 1;
   return status;
 }
 
-npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_error* error) {
+npu_status device_open(const npu_open_args* args, npu_device** device, npu_error* error) {
   const unsigned opens = ++count_of("opens");
-  npu4_status status = NPU4_OK;
+  npu_status status = NPU_OK;
   if (fault("busy") != nullptr && opens <= number_of("busy")) {
-    status = fail(error, NPU4_BUSY, "somebody has it");
+    status = fail(error, NPU_BUSY, "somebody has it");
   } else if (fault("open") != nullptr) {
     status = fail(error, number_of("open"), "it does not open");
   } else {
-    if (fault("log") != nullptr) host->log(host->context, NPU4_LOG_WARNING, "the fan is loud");
-    npu4_open_args its = *args;
+    if (fault("log") != nullptr) host->log(host->context, NPU_LOG_WARNING, "the fan is loud");
+    npu_open_args its = *args;
     its.device_id = nullptr;  // the first one of the other backend
     if (is_vendor()) its.options = nullptr;
     status = other->device_open(&its, device, error);
   }
-  if (status != NPU4_OK) ++count_of("closes");
+  if (status != NPU_OK) ++count_of("closes");
   return status;
 }
 
-void device_close(npu4_device* device) {
+void device_close(npu_device* device) {
   ++count_of("closes");
   other->device_close(device);
 }
 
-/// Waits as long as the fault says; NPU4_CANCELLED if the host has had enough of it.
-npu4_status dawdle(const npu4_compile_args* args, npu4_error* error) {
+/// Waits as long as the fault says; NPU_CANCELLED if the host has had enough of it.
+npu_status dawdle(const npu_compile_args* args, npu_error* error) {
   const bool is_slow = fault("slow") != nullptr;
   const unsigned steps = number_of(is_slow ? "slow" : "deaf");
   const char* mark = std::getenv("WRAP_MARK");
@@ -204,10 +204,10 @@ npu4_status dawdle(const npu4_compile_args* args, npu4_error* error) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (is_slow && args->progress != nullptr &&
         args->progress(args->progress_context, i, steps, "dawdling") != 0) {
-      return fail(error, NPU4_CANCELLED, "stopped dawdling");
+      return fail(error, NPU_CANCELLED, "stopped dawdling");
     }
   }
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 /// Has layouts of its own, which it does not take after all.
@@ -223,22 +223,22 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-npu4_status append(void* context, const void* data, std::uint64_t size, npu4_error*) {
+npu_status append(void* context, const void* data, std::uint64_t size, npu_error*) {
   static_cast<std::string*>(context)->append(static_cast<const char*>(data), size);
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 /// The other's layouts under its own name.
-npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error) {
+npu_status check(npu_device* device, const npu_check_args* args, npu_error* error) {
   const std::string own = own_name() + ":", others = "onednn:";
   std::string answer;
-  const npu4_writer writer = {sizeof writer, &answer, append};
+  const npu_writer writer = {sizeof writer, &answer, append};
   const std::string options = replaced(args->options != nullptr ? args->options : "", own, others);
-  npu4_check_args its = *args;
+  npu_check_args its = *args;
   its.options = args->options != nullptr ? options.c_str() : nullptr;
   its.answer = &writer;
-  const npu4_status status = other->check(device, &its, error);
-  if (status != NPU4_OK) return status;
+  const npu_status status = other->check(device, &its, error);
+  if (status != NPU_OK) return status;
   answer = replaced(answer, others, own);
   return args->answer->write(args->answer->context, answer.data(), answer.size(), error);
 }
@@ -257,23 +257,23 @@ std::string find_node(const char* text, std::size_t size, const Matches& matches
   return found;
 }
 
-/// What the fault makes of a compile; NPU4_OK if it is none of it.
-npu4_status compile_fault(const npu4_compile_args* args, npu4_error* error) {
+/// What the fault makes of a compile; NPU_OK if it is none of it.
+npu_status compile_fault(const npu_compile_args* args, npu_error* error) {
   const unsigned compiles = ++count_of("compiles");
   if (fault("slow") != nullptr || fault("deaf") != nullptr) {
-    const npu4_status stopped = dawdle(args, error);
-    if (stopped != NPU4_OK) return stopped;
+    const npu_status stopped = dawdle(args, error);
+    if (stopped != NPU_OK) return stopped;
   }
   if (fault("exit-compile") != nullptr) std::exit(0);
   if (fault("lost") != nullptr && compiles <= number_of("lost")) {
-    return fail(error, NPU4_DEVICE_LOST, "it does not answer");
+    return fail(error, NPU_DEVICE_LOST, "it does not answer");
   }
   if (fault("text") != nullptr) {
     std::memset(error->text, 0xff, sizeof error->text);
-    return error->status = NPU4_UNSUPPORTED;
+    return error->status = NPU_UNSUPPORTED;
   }
   if (fault("compile") != nullptr) {
-    error->known = NPU4_KNOWN_REQUESTED | NPU4_KNOWN_AVAILABLE | NPU4_KNOWN_VENDOR_CODE;
+    error->known = NPU_KNOWN_REQUESTED | NPU_KNOWN_AVAILABLE | NPU_KNOWN_VENDOR_CODE;
     error->requested_bytes = 3000000000U;
     error->available_bytes = 1000000000U;
     error->vendor_code = -7;
@@ -281,35 +281,35 @@ npu4_status compile_fault(const npu4_compile_args* args, npu4_error* error) {
     return fail(error, number_of("compile"), "it does not fit");
   }
   const char* refused = fault("refuse");
-  if (refused == nullptr) return NPU4_OK;
+  if (refused == nullptr) return NPU_OK;
   const std::string node = find_node(
       args->entries[0]->sub_ir, args->entries[0]->sub_ir_size,
       [&](const auto& each) { return *refused == '\0' || std::strcmp(each.op, refused) == 0; });
-  if (node.empty()) return NPU4_OK;
-  return fail(error, NPU4_UNSUPPORTED, node + " is not for this device");
+  if (node.empty()) return NPU_OK;
+  return fail(error, NPU_UNSUPPORTED, node + " is not for this device");
 }
 
-npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
-  const npu4_status status = compile_fault(args, error);
-  if (status != NPU4_OK || fault("no-blob") != nullptr) return status;
-  npu4_compile_args its = *args;
+npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error) {
+  const npu_status status = compile_fault(args, error);
+  if (status != NPU_OK || fault("no-blob") != nullptr) return status;
+  npu_compile_args its = *args;
   if (breaks_layouts() && args->options != nullptr &&
       std::strstr(args->options, (own_name() + ":").c_str()) != nullptr) {
     if (fault("deny-layouts") != nullptr) {
-      return fail(error, NPU4_UNSUPPORTED, "not in that layout");
+      return fail(error, NPU_UNSUPPORTED, "not in that layout");
     }
     its.options = nullptr;
   }
   return other->compile(device, &its, error);
 }
 
-npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_model_info* info,
-                       npu4_model** model, npu4_error* error) {
+npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_info* info,
+                      npu_model** model, npu_error* error) {
   ++count_of("models");
-  if (fault("no-model") != nullptr) return NPU4_OK;
+  if (fault("no-model") != nullptr) return NPU_OK;
   if (fault("exit-load") != nullptr) std::exit(0);
-  const npu4_status status = other->model_load(device, args, info, model, error);
-  if (status != NPU4_OK || !is_vendor()) return status;
+  const npu_status status = other->model_load(device, args, info, model, error);
+  if (status != NPU_OK || !is_vendor()) return status;
   // The blob has a header and the sub-IR.
   const std::string_view blob(static_cast<const char*>(args->blob), args->blob_size);
   const std::size_t begin = blob.find("{\"");
@@ -321,19 +321,18 @@ npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_mod
   return status;
 }
 
-npu4_status program_create(npu4_model* model, const npu4_program_args* args, npu4_program** program,
-                           npu4_error* error) {
+npu_status program_create(npu_model* model, const npu_program_args* args, npu_program** program,
+                          npu_error* error) {
   ++count_of("programs");
-  if (fault("no-program") != nullptr) return NPU4_OK;
-  const npu4_status status = other->program_create(model, args, program, error);
+  if (fault("no-program") != nullptr) return NPU_OK;
+  const npu_status status = other->program_create(model, args, program, error);
   const std::lock_guard lock(met);
-  if (status == NPU4_OK && is_vendor()) meets[*program] = meets[model];
+  if (status == NPU_OK && is_vendor()) meets[*program] = meets[model];
   return status;
 }
 
-npu4_status weights_load(npu4_device* device, const npu4_tensor* const* tensors,
-                         std::uint64_t count, npu4_model_info* info, npu4_weights** weights,
-                         npu4_error* error) {
+npu_status weights_load(npu_device* device, const npu_tensor* const* tensors, std::uint64_t count,
+                        npu_model_info* info, npu_weights** weights, npu_error* error) {
   count_of("weights") += static_cast<unsigned>(count);
   return other->weights_load(device, tensors, count, info, weights, error);
 }
@@ -357,15 +356,15 @@ bool meet() {
   return false;
 }
 
-bool has_meeting(const npu4_program* program) {
+bool has_meeting(const npu_program* program) {
   const std::lock_guard lock(met);
   const auto found = meets.find(program);
   return found != meets.end() && found->second;
 }
 
-npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+npu_status run(npu_program* program, const npu_run_args* args, npu_error* error) {
   if (fault("losing") != nullptr && count_of("opens") <= number_of("losing")) {
-    return fail(error, NPU4_DEVICE_LOST, "it does not answer");
+    return fail(error, NPU_DEVICE_LOST, "it does not answer");
   }
   if (fault("run") != nullptr) return fail(error, number_of("run"), "it does not run");
   if (fault("status") != nullptr) return 77;
@@ -376,41 +375,40 @@ npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* er
   }
   if (fault("print") != nullptr) std::puts("the vendor runs");
   if (has_meeting(program) && !meet()) {
-    return fail(error, NPU4_FAILED, "the run waited for another in vain");
+    return fail(error, NPU_FAILED, "the run waited for another in vain");
   }
   return other->run(program, args, error);
 }
 
-npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
-                          npu4_error* error) {
-  if (fault("no-buffer") != nullptr) return NPU4_OK;
-  npu4_buffer_desc its = *desc;
+npu_status buffer_create(npu_device* device, const npu_buffer_desc* desc, npu_buffer** buffer,
+                         npu_error* error) {
+  if (fault("no-buffer") != nullptr) return NPU_OK;
+  npu_buffer_desc its = *desc;
   if (is_vendor()) {  // in the memory that the host sees, where all is on its way
     its.memory = 1;
-    its.usage = NPU4_USAGE_STAGING;
+    its.usage = NPU_USAGE_STAGING;
   }
   return other->buffer_create(device, &its, buffer, error);
 }
 
-npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
-                       npu4_error* error) {
-  if (fault("far") != nullptr) return fail(error, NPU4_UNSUPPORTED, "the host does not see it");
+npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error) {
+  if (fault("far") != nullptr) return fail(error, NPU_UNSUPPORTED, "the host does not see it");
   return other->buffer_map(buffer, access, pointer, error);
 }
 
-npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
-                        const npu4_external* external, npu4_buffer** buffer, npu4_error* error) {
-  if (fault("no-wrap") != nullptr) return fail(error, NPU4_UNSUPPORTED, "not this memory");
+npu_status buffer_wrap(npu_device* device, const npu_buffer_desc* desc,
+                       const npu_external* external, npu_buffer** buffer, npu_error* error) {
+  if (fault("no-wrap") != nullptr) return fail(error, NPU_UNSUPPORTED, "not this memory");
   return other->buffer_wrap(device, desc, external, buffer, error);
 }
 
-npu4_status blob_check(npu4_device*, const void*, std::uint64_t blob_size,
-                       npu4_blob_verdict* verdict, npu4_error* error) {
+npu_status blob_check(npu_device*, const void*, std::uint64_t blob_size, npu_blob_verdict* verdict,
+                      npu_error* error) {
   const unsigned answer = number_of("blob");
-  if (answer == 9 || blob_size == 0) return fail(error, NPU4_INVALID, "it is no blob of mine");
+  if (answer == 9 || blob_size == 0) return fail(error, NPU_INVALID, "it is no blob of mine");
   verdict->verdict = answer;
   std::snprintf(verdict->reason, sizeof verdict->reason, "driver 3 made it, this is 4");
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 bool load_other() {
@@ -419,8 +417,8 @@ bool load_other() {
   if (file == nullptr) file = "../backends/npu_backend_onednn.so";
   void* library = ::dlopen((own_file(true) + file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return false;
-  using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
-  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU4_ENTRY_NAME));
+  using Entry = const npu_backend* (*)(const npu_host*, npu_error*);
+  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU_ENTRY_NAME));
   if (entry != nullptr) other = entry(host, nullptr);
   return other != nullptr;
 }
@@ -438,7 +436,7 @@ const char* const* features_of_other() {
 }
 
 /// What is there or not by the fault, and of a vendor's.
-void change_table(npu4_backend& table) {
+void change_table(npu_backend& table) {
   if (is_vendor()) {
     table.blob_check = nullptr;
     table.blob_memory = nullptr;
@@ -450,7 +448,7 @@ void change_table(npu4_backend& table) {
   if (fault("blob") != nullptr) table.blob_check = blob_check;
   if (fault("longer") != nullptr) table.struct_size = sizeof longer;
   if (fault("shorter") != nullptr) {
-    table.struct_size = offsetof(npu4_backend, buffer_map);
+    table.struct_size = offsetof(npu_backend, buffer_map);
     table.features = short_features;  // the functions of others come later
   }
   if (fault("no-map") != nullptr) table.buffer_map = nullptr;
@@ -467,14 +465,14 @@ EXPORTED unsigned wrap_count(const char* what) {
   return count_of(what);
 }
 
-EXPORTED const npu4_backend* npu_backend_entry4(const npu4_host* given, npu4_error* error) {
-  npu4_backend& table = longer.table;
+EXPORTED const npu_backend* npu_backend_entry(const npu_host* given, npu_error* error) {
+  npu_backend& table = longer.table;
   host = given;
   for (const char* what : {"opens", "closes", "compiles", "weights", "models", "programs"}) {
     counts[what];
   }
-  if (given->abi_version < NPU4_ABI_VERSION || (other == nullptr && !load_other())) {
-    if (error != nullptr) fail(error, NPU4_INTERNAL, "the other backend does not load");
+  if (given->abi_version < NPU_ABI_VERSION || (other == nullptr && !load_other())) {
+    if (error != nullptr) fail(error, NPU_INTERNAL, "the other backend does not load");
     return nullptr;
   }
   std::memset(longer.tail, 0xff, sizeof longer.tail);

@@ -128,7 +128,7 @@ double simulated_ms() {
     std::uint64_t struct_size;
     std::uint64_t (*now_ns)();
   };
-  const npu4_backend& api = Backend::load("skeleton-queue")->api();
+  const npu_backend& api = Backend::load("skeleton-queue")->api();
   const auto* clock = static_cast<const Clock*>(api.get_extension("skeleton.clock"));
   REQUIRE(clock != nullptr);
   return static_cast<double>(clock->now_ns()) / 1e6;

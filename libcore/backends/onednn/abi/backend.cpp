@@ -41,14 +41,14 @@ void check_options(const char* options) {
           "device options: expected a JSON object");
 }
 
-npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_error* error) {
+npu_status device_open(const npu_open_args* args, npu_device** device, npu_error* error) {
   return guarded(error, [&] {
-    require(args != nullptr && NPU4_HAS(args, options) && device != nullptr, "an argument is null");
+    require(args != nullptr && NPU_HAS(args, options) && device != nullptr, "an argument is null");
     require(args->threads <= 4096, "threads: expected at most 4096");
     require(args->device_id == nullptr || std::string_view(args->device_id) == "cpu:0",
             "there is no such device; expected cpu:0");
     check_options(args->options);
-    auto opened = std::make_unique<npu4_device>();
+    auto opened = std::make_unique<npu_device>();
     opened->threads =
         args->threads > 0 ? static_cast<int>(args->threads) : std::max(1, omp_get_num_procs());
     opened->run_threads = RunThreads(opened->threads);
@@ -56,20 +56,20 @@ npu4_status device_open(const npu4_open_args* args, npu4_device** device, npu4_e
     opened->machine = detect_machine();
     opened->machine.threads = opened->threads;
     opened->ledger = std::make_shared<MemoryLedger>(
-        NPU4_HAS(args, memory_limit_bytes) ? args->memory_limit_bytes : 0);
+        NPU_HAS(args, memory_limit_bytes) ? args->memory_limit_bytes : 0);
     *device = opened.release();
   });
 }
 
-void device_close(npu4_device* device) { delete device; }
+void device_close(npu_device* device) { delete device; }
 
 /// The weights as the lowering takes them, checked.
-std::vector<WeightView> checked_weights(const npu4_tensor* const* weights, std::uint64_t count) {
+std::vector<WeightView> checked_weights(const npu_tensor* const* weights, std::uint64_t count) {
   require(weights != nullptr || count == 0, "weights is null");
   std::vector<WeightView> checked;
   for (std::uint64_t i = 0; i < count; ++i) {
-    require(weights[i] != nullptr && NPU4_HAS(weights[i], bytes), "a weight is null");
-    const npu4_tensor& weight = *weights[i];
+    require(weights[i] != nullptr && NPU_HAS(weights[i], bytes), "a weight is null");
+    const npu_tensor& weight = *weights[i];
     require(weight.shape != nullptr || weight.rank == 0, "a weight has a rank but no shape");
     require(weight.dtype < kDTypeCount, "a weight has an unknown dtype");
     checked.push_back({weight.name != nullptr ? weight.name : "", static_cast<DType>(weight.dtype),
@@ -99,18 +99,18 @@ CompileOptions read_compile_options(std::string_view text) {
   return result;
 }
 
-Machine machine_for(const npu4_device& device, const CompileOptions& options) {
+Machine machine_for(const npu_device& device, const CompileOptions& options) {
   Machine machine = device.machine;
   machine.prefer_bfloat16 = options.precision == "bf16";
   machine.float16_weights = options.precision == "f16";
   if (machine.float16_weights && !machine.has_avx2()) {
-    throw StatusError{NPU4_UNSUPPORTED,
+    throw StatusError{NPU_UNSUPPORTED,
                       std::string("precision f16 needs a CPU with AVX2, AVX-512 or NEON; the level "
                                   "here is '") +
                           std::string(isa_name()) + "'"};
   }
   if (machine.prefer_bfloat16 && !machine.native_bfloat16) {
-    throw StatusError{NPU4_UNSUPPORTED,
+    throw StatusError{NPU_UNSUPPORTED,
                       std::string("precision bf16 needs a CPU with AVX-512; the level here is '") +
                           std::string(isa_name()) + "'"};
   }
@@ -118,10 +118,10 @@ Machine machine_for(const npu4_device& device, const CompileOptions& options) {
   return machine;
 }
 
-npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_error* error) {
+npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr, "an argument is null");
-    const npu4_entry& entry = only_entry(args);
+    const npu_entry& entry = only_entry(args);
     const CompileOptions options =
         read_compile_options(args->options == nullptr ? "" : args->options);
     const ThreadScope threads(device->threads);
@@ -143,7 +143,7 @@ npu4_status compile(npu4_device* device, const npu4_compile_args* args, npu4_err
     try {
       write_blob(bytes, report, packer, pieces_to(args->blob, error));
     } catch (const Float16Overflow& overflow) {
-      throw StatusError{NPU4_INVALID,
+      throw StatusError{NPU_INVALID,
                         node_text(graph.nodes().at(overflow.node)) + ": " + overflow.text};
     }
   });
@@ -203,9 +203,9 @@ Json node_answers(const Graph& graph, const Asked& asked, const std::string& ref
   return answers;
 }
 
-npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* error) {
+npu_status check(npu_device* device, const npu_check_args* args, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && args != nullptr && NPU4_HAS(args, answer) &&
+    require(device != nullptr && args != nullptr && NPU_HAS(args, answer) &&
                 args->answer != nullptr && args->sub_ir != nullptr,
             "an argument is null");
     CompileOptions options = read_compile_options(args->options == nullptr ? "" : args->options);
@@ -232,8 +232,8 @@ npu4_status check(npu4_device* device, const npu4_check_args* args, npu4_error* 
   });
 }
 
-npu4_status blob_report(npu4_device* /*device*/, const void* blob, std::uint64_t blob_size,
-                        const npu4_writer* report, npu4_error* error) {
+npu_status blob_report(npu_device* /*device*/, const void* blob, std::uint64_t blob_size,
+                       const npu_writer* report, npu_error* error) {
   return guarded(error, [&] {
     require(report != nullptr, "report is null");
     const std::string_view text = read_blob(blob, blob_size).report;
@@ -243,14 +243,13 @@ npu4_status blob_report(npu4_device* /*device*/, const void* blob, std::uint64_t
 
 // ---- Models and programs ----
 
-Plan plan_of(const BlobView& content, const npu4_device& device, int threads) {
+Plan plan_of(const BlobView& content, const npu_device& device, int threads) {
   return restore_plan(read_plan(content.plan), content.constants, device.engine,
                       {threads, device.threads});
 }
 
 /// With threads set for OpenMP, too. Shares what it can with `sibling`.
-std::unique_ptr<Program> make_program(const npu4_model& model, int threads,
-                                      const Program* sibling) {
+std::unique_ptr<Program> make_program(const npu_model& model, int threads, const Program* sibling) {
   const BlobView content = read_blob(model.blob, model.blob_size);
   return std::make_unique<Program>(plan_of(content, *model.device, threads), content.constants,
                                    model.device->engine, sibling);
@@ -258,7 +257,7 @@ std::unique_ptr<Program> make_program(const npu4_model& model, int threads,
 
 /// The program for this number of threads, which is set for OpenMP; the device's own if there is
 /// none, which has the same results.
-Program& program_for(npu4_program& program, int threads) {
+Program& program_for(npu_program& program, int threads) {
   if (threads == program.model->device->threads) return *program.program;
   if (threads != program.reduced_threads) {
     program.reduced.reset();
@@ -272,13 +271,13 @@ Program& program_for(npu4_program& program, int threads) {
   return program.reduced ? *program.reduced : *program.program;
 }
 
-npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_model_info* info,
-                       npu4_model** model, npu4_error* error) {
+npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_info* info,
+                      npu_model** model, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && args != nullptr && NPU4_HAS(args, blob_size) && model != nullptr,
+    require(device != nullptr && args != nullptr && NPU_HAS(args, blob_size) && model != nullptr,
             "an argument is null");
     const ThreadScope threads(device->threads);
-    auto loaded = std::make_unique<npu4_model>();
+    auto loaded = std::make_unique<npu_model>();
     loaded->device = device;
     loaded->blob = args->blob;
     loaded->blob_size = args->blob_size;
@@ -291,21 +290,21 @@ npu4_status model_load(npu4_device* device, const npu4_load_args* args, npu4_mod
         MemoryShare(device->ledger, loaded->bytes.scratch_bytes, "the program's scratch memory");
     loaded->first =
         std::make_unique<Program>(std::move(plan), content.constants, device->engine, nullptr);
-    npu4_model_info filled{};
-    filled.flags = NPU4_RELEASES_WEIGHTS;  // they are in the blob, which is used in place
+    npu_model_info filled{};
+    filled.flags = NPU_RELEASES_WEIGHTS;  // they are in the blob, which is used in place
     if (info != nullptr) fill(info, filled);
     *model = loaded.release();
   });
 }
 
-void model_free(npu4_model* model) { delete model; }
+void model_free(npu_model* model) { delete model; }
 
-npu4_status program_create(npu4_model* model, const npu4_program_args* args, npu4_program** program,
-                           npu4_error* error) {
+npu_status program_create(npu_model* model, const npu_program_args* args, npu_program** program,
+                          npu_error* error) {
   return guarded(error, [&] {
     require(model != nullptr && program != nullptr, "an argument is null");
     const ThreadScope threads(model->device->threads);
-    auto made = std::make_unique<npu4_program>();
+    auto made = std::make_unique<npu_program>();
     made->model = model;
     if (model->first) {
       made->program = std::move(model->first);
@@ -315,7 +314,7 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* args, npu
                                 "the program's scratch memory");
       made->program = make_program(*model, model->device->threads, nullptr);
     }
-    if (args != nullptr && NPU4_HAS(args, flags) && (args->flags & NPU4_PROGRAM_TAPS) != 0) {
+    if (args != nullptr && NPU_HAS(args, flags) && (args->flags & NPU_PROGRAM_TAPS) != 0) {
       made->tap_numbers = number_taps(*made->program);
     }
     made->inputs.resize(made->program->inputs().size());
@@ -324,7 +323,7 @@ npu4_status program_create(npu4_model* model, const npu4_program_args* args, npu
   });
 }
 
-void program_free(npu4_program* program) { delete program; }
+void program_free(npu_program* program) { delete program; }
 
 // ---- Runs ----
 
@@ -338,13 +337,13 @@ std::vector<std::int64_t> openmp_team(int threads) {
 }
 
 void stop_if_asked(const void* stop) {
-  const npu4_status status = static_cast<const RunBreak*>(stop)->status();
-  if (status != NPU4_OK) throw CompileStopped{status, RunBreak::text(status)};
+  const npu_status status = static_cast<const RunBreak*>(stop)->status();
+  if (status != NPU_OK) throw CompileStopped{status, RunBreak::text(status)};
 }
 
 /// Runs it on what `program` holds of addresses.
-Program& run_on_threads(npu4_program& program) {
-  npu4_device& device = *program.model->device;
+Program& run_on_threads(npu_program& program) {
+  npu_device& device = *program.model->device;
   const int threads = device.run_threads.threads();
   const ThreadScope scope(threads);
   Program& chosen = program_for(program, threads);
@@ -355,13 +354,13 @@ Program& run_on_threads(npu4_program& program) {
   return chosen;
 }
 
-void fill_spans(npu4_span* spans, std::uint64_t count, std::span<const std::uint64_t> times,
+void fill_spans(npu_span* spans, std::uint64_t count, std::span<const std::uint64_t> times,
                 const char* text) {
   require(count == 0 || (spans != nullptr && count == times.size()), text);
-  for (std::uint64_t i = 0; i < count; ++i) spans[i] = {0, times[i], NPU4_SPAN_DURATION};
+  for (std::uint64_t i = 0; i < count; ++i) spans[i] = {0, times[i], NPU_SPAN_DURATION};
 }
 
-void check_arguments(const npu4_program& program, const npu4_run_args& args) {
+void check_arguments(const npu_program& program, const npu_run_args& args) {
   const Program& loaded = *program.program;
   require(args.input_count == loaded.inputs().size(),
           "another number of inputs than the program has");
@@ -371,7 +370,7 @@ void check_arguments(const npu4_program& program, const npu4_run_args& args) {
   require(args.outputs != nullptr || args.output_count == 0, "outputs is null");
 }
 
-void place_arguments(npu4_program& program, const npu4_run_args& args) {
+void place_arguments(npu_program& program, const npu_run_args& args) {
   const Program& loaded = *program.program;
   const auto* inputs_end = args.inputs + args.input_count;
   for (std::uint64_t i = 0; i < args.input_count; ++i) {
@@ -380,7 +379,7 @@ void place_arguments(npu4_program& program, const npu4_run_args& args) {
     program.inputs[i] = args.inputs[i]->data;
   }
   for (std::uint64_t i = 0; i < args.output_count; ++i) {
-    npu4_buffer* output = args.outputs[i];
+    npu_buffer* output = args.outputs[i];
     require(output != nullptr, "an output is null");
     check_buffer(*output, loaded.outputs()[i], "output");
     require(output->is_writable, "an output can only be read");
@@ -391,17 +390,17 @@ void place_arguments(npu4_program& program, const npu4_run_args& args) {
   }
 }
 
-npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* error) {
+npu_status run(npu_program* program, const npu_run_args* args, npu_error* error) {
   return guarded(error, [&] {
     require(program != nullptr, "program is null");
-    require(args != nullptr && NPU4_HAS(args, output_count), "the arguments are null");
+    require(args != nullptr && NPU_HAS(args, output_count), "the arguments are null");
     check_arguments(*program, *args);
     place_arguments(*program, *args);
     place_taps(*program, *args);
     program->stop.begin(*args);
     const Program& ran = run_on_threads(*program);
-    if (!NPU4_HAS(args, profile) || args->profile == nullptr) return;
-    npu4_profile& profile = *args->profile;
+    if (!NPU_HAS(args, profile) || args->profile == nullptr) return;
+    npu_profile& profile = *args->profile;
     fill_spans(profile.nodes, profile.node_count, ran.node_times(),
                "another number of nodes than the program has");
     fill_spans(profile.steps, profile.step_count, ran.step_times(),
@@ -409,12 +408,11 @@ npu4_status run(npu4_program* program, const npu4_run_args* args, npu4_error* er
   });
 }
 
-void program_cancel(npu4_program* program) {
+void program_cancel(npu_program* program) {
   if (program != nullptr) program->stop.ask();
 }
 
-npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* context,
-                     npu4_error* error) {
+npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context, npu_error* error) {
   return guarded(error, [&] {
     require(visit != nullptr, "visit is null");
     for (const LoweringRow& row : lowering_table()) {
@@ -426,11 +424,11 @@ npu4_status list_ops(npu4_device* /*device*/, npu4_op_visitor visit, void* conte
 constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", "check",
                                      "taps",      "layouts",      nullptr};
 
-const npu4_backend& table() {
-  static const npu4_backend made = [] {
-    npu4_backend table{};
+const npu_backend& table() {
+  static const npu_backend made = [] {
+    npu_backend table{};
     table.struct_size = sizeof table;
-    table.abi_version = NPU4_ABI_VERSION;
+    table.abi_version = NPU_ABI_VERSION;
     table.features = kFeatures;
     table.backend_info = backend_info;
     table.device_info = device_info;
@@ -464,9 +462,9 @@ const npu4_backend& table() {
 }  // namespace
 }  // namespace npu::onednn::abi
 
-extern "C" __attribute__((visibility("default"))) const npu4_backend* npu_backend_entry4(
-    const npu4_host* host, npu4_error* error) {
-  if (host != nullptr && host->abi_version >= NPU4_ABI_VERSION) return &npu::onednn::abi::table();
-  npu::say(error, NPU4_INCOMPATIBLE, "expected a host of version 4 or above");
+extern "C" __attribute__((visibility("default"))) const npu_backend* npu_backend_entry(
+    const npu_host* host, npu_error* error) {
+  if (host != nullptr && host->abi_version >= NPU_ABI_VERSION) return &npu::onednn::abi::table();
+  npu::say(error, NPU_INCOMPATIBLE, "expected a host of version 4 or above");
   return nullptr;
 }

@@ -5,12 +5,12 @@
 
 namespace npu::onednn::abi {
 
-npu4_status current_status(npu4_error* error) noexcept {
+npu_status current_status(npu_error* error) noexcept {
   try {
     throw;
   } catch (const dnnl::error& failure) {
     const bool memory = failure.status == dnnl_out_of_memory;
-    return say(error, memory ? NPU4_MEMORY : NPU4_FAILED, std::string("oneDNN: ") + failure.what());
+    return say(error, memory ? NPU_MEMORY : NPU_FAILED, std::string("oneDNN: ") + failure.what());
   } catch (...) {
     return common_status(error);
   }

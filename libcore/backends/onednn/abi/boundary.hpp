@@ -22,7 +22,7 @@ namespace npu::onednn::abi {
 using TapNumbers = std::unordered_map<std::string, std::size_t>;
 }  // namespace npu::onednn::abi
 
-struct npu4_device {
+struct npu_device {
   dnnl::engine engine;
   npu::onednn::Machine machine;
   int threads = 1;
@@ -30,19 +30,19 @@ struct npu4_device {
   std::shared_ptr<npu::MemoryLedger> ledger;
 };
 
-struct npu4_model {
-  npu4_device* device = nullptr;
+struct npu_model {
+  npu_device* device = nullptr;
   const void* blob = nullptr;
   std::uint64_t blob_size = 0;
-  npu4_memory_bytes bytes{};  ///< with one program
-  npu::MemoryShare share;     ///< of constants and blob
+  npu_memory_bytes bytes{};  ///< with one program
+  npu::MemoryShare share;    ///< of constants and blob
   /// Shows at once whether the blob loads; the first program_create takes it.
   std::unique_ptr<npu::onednn::Program> first;
   npu::MemoryShare first_share;
 };
 
-struct npu4_program {
-  const npu4_model* model = nullptr;
+struct npu_program {
+  const npu_model* model = nullptr;
   std::unique_ptr<npu::onednn::Program> program;
   npu::MemoryShare share;
   /// For fewer threads than the device's, made when there is a neighbour; null if it cannot be
@@ -56,7 +56,7 @@ struct npu4_program {
   npu::RunBreak stop;
 };
 
-struct npu4_buffer {
+struct npu_buffer {
   npu::DType dtype = npu::DType::kFloat32;
   npu::Shape shape;
   std::uint64_t bytes = 0;
@@ -71,14 +71,14 @@ struct npu4_buffer {
 namespace npu::onednn::abi {
 
 /// The status and text of an exception that is being handled.
-npu4_status current_status(npu4_error* error) noexcept;
+npu_status current_status(npu_error* error) noexcept;
 
 /// Runs `body`; no exception leaves it.
 template <typename Body>
-npu4_status guarded(npu4_error* error, Body&& body) noexcept {
+npu_status guarded(npu_error* error, Body&& body) noexcept {
   try {
     body();
-    return NPU4_OK;
+    return NPU_OK;
   } catch (...) {
     return current_status(error);
   }
@@ -94,33 +94,32 @@ bool drop_reordered(LayoutNames& layouts, const Plan& plan);
 Json boundary_answers(const Plan& plan);
 
 /// What a model takes with one program, of a blob that has been checked.
-npu4_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan);
+npu_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan);
 
 /// Throws StatusError for a buffer of another dtype or shape.
-void check_buffer(const npu4_buffer& buffer, const TensorBinding& binding, const char* kind);
+void check_buffer(const npu_buffer& buffer, const TensorBinding& binding, const char* kind);
 
 TapNumbers number_taps(const Program& program);
 /// Checks the taps of a run, whose other buffers have been checked, and puts them in their order.
-void place_taps(npu4_program& program, const npu4_run_args& args);
+void place_taps(npu_program& program, const npu_run_args& args);
 
 // ---- Functions of the table ----
 
-npu4_status backend_info(npu4_backend_info* info, npu4_error* error);
-npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error);
-npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
-                          npu4_error* error);
-npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
-                        const npu4_external* external, npu4_buffer** buffer, npu4_error* error);
-void buffer_free(npu4_buffer* buffer);
-npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error);
-npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error);
-npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
-                       npu4_error* error);
-void buffer_unmap(npu4_buffer* buffer);
-npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t blob_size,
-                        npu4_memory_report* report, npu4_error* error);
-npu4_status model_memory(npu4_model* model, npu4_memory_report* report, npu4_error* error);
-npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory_state* state,
-                          npu4_error* error);
+npu_status backend_info(npu_backend_info* info, npu_error* error);
+npu_status device_info(std::uint64_t index, npu_device_info* info, npu_error* error);
+npu_status buffer_create(npu_device* device, const npu_buffer_desc* desc, npu_buffer** buffer,
+                         npu_error* error);
+npu_status buffer_wrap(npu_device* device, const npu_buffer_desc* desc,
+                       const npu_external* external, npu_buffer** buffer, npu_error* error);
+void buffer_free(npu_buffer* buffer);
+npu_status buffer_write(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
+npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
+npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error);
+void buffer_unmap(npu_buffer* buffer);
+npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t blob_size,
+                       npu_memory_report* report, npu_error* error);
+npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error);
+npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
+                         npu_error* error);
 
 }  // namespace npu::onednn::abi

@@ -11,16 +11,16 @@ namespace npu::onednn::abi {
 namespace {
 
 /// A buffer without memory yet.
-std::unique_ptr<npu4_buffer> describe_buffer(npu4_buffer_desc desc) {
+std::unique_ptr<npu_buffer> describe_buffer(npu_buffer_desc desc) {
   const std::string layout = desc.layout == nullptr ? "" : desc.layout;
   const bool is_named = std::exchange(desc.layout, nullptr) != nullptr;
   BufferForm form = checked_form(desc);
   if (is_named && find_boundary_layout(layout, form.shape, form.dtype) == nullptr) {
-    throw StatusError{NPU4_INVALID, "there is no layout '" + layout + "' for " +
-                                        std::string(dtype_name(form.dtype)) + " " +
-                                        shape_text(form.shape)};
+    throw StatusError{NPU_INVALID, "there is no layout '" + layout + "' for " +
+                                       std::string(dtype_name(form.dtype)) + " " +
+                                       shape_text(form.shape)};
   }
-  auto buffer = std::make_unique<npu4_buffer>();
+  auto buffer = std::make_unique<npu_buffer>();
   buffer->dtype = form.dtype;
   buffer->shape = std::move(form.shape);
   buffer->bytes = form.bytes;
@@ -30,7 +30,7 @@ std::unique_ptr<npu4_buffer> describe_buffer(npu4_buffer_desc desc) {
 
 /// The whole content of a buffer that has a layout, from or to row-major memory. Any thread of the
 /// host may ask for it, whose number of OpenMP threads is not the device's.
-void copy_content(const npu4_buffer& buffer, std::byte* row_major, bool is_write) {
+void copy_content(const npu_buffer& buffer, std::byte* row_major, bool is_write) {
   const ThreadScope threads(buffer.threads);
   const BoundaryLayout& named = *find_boundary_layout(buffer.layout, buffer.shape, buffer.dtype);
   const Iteration space = iterate(named_layout(named, buffer.shape, buffer.dtype));
@@ -42,14 +42,14 @@ void copy_content(const npu4_buffer& buffer, std::byte* row_major, bool is_write
                     : UnaryOperands{buffer.data, row_major});
 }
 
-AlignedMemory row_major_content(const npu4_buffer& buffer) {
+AlignedMemory row_major_content(const npu_buffer& buffer) {
   AlignedMemory content = allocate_aligned(buffer.bytes);
   copy_content(buffer, content.get(), false);
   return content;
 }
 
-std::byte* checked_range(const npu4_buffer* buffer, const npu4_transfer* transfer) {
-  require(buffer != nullptr && transfer != nullptr && NPU4_HAS(transfer, data),
+std::byte* checked_range(const npu_buffer* buffer, const npu_transfer* transfer) {
+  require(buffer != nullptr && transfer != nullptr && NPU_HAS(transfer, data),
           "an argument is null");
   check_range(buffer->bytes, *transfer);
   return buffer->data + transfer->offset;
@@ -57,10 +57,10 @@ std::byte* checked_range(const npu4_buffer* buffer, const npu4_transfer* transfe
 
 }  // namespace
 
-npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu4_buffer** buffer,
-                          npu4_error* error) {
+npu_status buffer_create(npu_device* device, const npu_buffer_desc* desc, npu_buffer** buffer,
+                         npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && desc != nullptr && NPU4_HAS(desc, usage) && buffer != nullptr,
+    require(device != nullptr && desc != nullptr && NPU_HAS(desc, usage) && buffer != nullptr,
             "an argument is null");
     auto made = describe_buffer(*desc);
     made->threads = device->threads;
@@ -71,30 +71,30 @@ npu4_status buffer_create(npu4_device* device, const npu4_buffer_desc* desc, npu
   });
 }
 
-npu4_status buffer_wrap(npu4_device* device, const npu4_buffer_desc* desc,
-                        const npu4_external* external, npu4_buffer** buffer, npu4_error* error) {
+npu_status buffer_wrap(npu_device* device, const npu_buffer_desc* desc,
+                       const npu_external* external, npu_buffer** buffer, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && desc != nullptr && NPU4_HAS(desc, usage) && external != nullptr &&
-                NPU4_HAS(external, bytes) && buffer != nullptr,
+    require(device != nullptr && desc != nullptr && NPU_HAS(desc, usage) && external != nullptr &&
+                NPU_HAS(external, bytes) && buffer != nullptr,
             "an argument is null");
     require(desc->layout == nullptr, "only a row-major tensor can lie in memory of the host");
     auto made = describe_buffer(*desc);
     auto* data = static_cast<std::byte*>(external->pointer) + external->offset;
-    if (external->type != NPU4_HOST_POINTER ||
+    if (external->type != NPU_HOST_POINTER ||
         reinterpret_cast<std::uintptr_t>(data) % kAlignment != 0 || external->bytes < made->bytes) {
-      throw StatusError{NPU4_UNSUPPORTED, "only memory of the host that is aligned to " +
-                                              std::to_string(kAlignment) +
-                                              " bytes can be used in place"};
+      throw StatusError{NPU_UNSUPPORTED, "only memory of the host that is aligned to " +
+                                             std::to_string(kAlignment) +
+                                             " bytes can be used in place"};
     }
     made->data = data;
-    made->is_writable = (external->access & NPU4_ACCESS_WRITE) != 0;
+    made->is_writable = (external->access & NPU_ACCESS_WRITE) != 0;
     *buffer = made.release();
   });
 }
 
-void buffer_free(npu4_buffer* buffer) { delete buffer; }
+void buffer_free(npu_buffer* buffer) { delete buffer; }
 
-npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+npu_status buffer_write(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error) {
   return guarded(error, [&] {
     std::byte* target = checked_range(buffer, transfer);
     require(buffer->is_writable, "the buffer can only be read");
@@ -109,7 +109,7 @@ npu4_status buffer_write(npu4_buffer* buffer, const npu4_transfer* transfer, npu
   });
 }
 
-npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4_error* error) {
+npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error) {
   return guarded(error, [&] {
     const std::byte* source = checked_range(buffer, transfer);
     if (transfer->bytes == 0) return;
@@ -122,19 +122,17 @@ npu4_status buffer_read(npu4_buffer* buffer, const npu4_transfer* transfer, npu4
   });
 }
 
-npu4_status buffer_map(npu4_buffer* buffer, std::uint32_t access, void** pointer,
-                       npu4_error* error) {
+npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error) {
   return guarded(error, [&] {
     require(buffer != nullptr && pointer != nullptr, "an argument is null");
-    require(buffer->is_writable || (access & NPU4_ACCESS_WRITE) == 0,
-            "the buffer can only be read");
+    require(buffer->is_writable || (access & NPU_ACCESS_WRITE) == 0, "the buffer can only be read");
     if (!buffer->layout.empty()) {
-      throw StatusError{NPU4_UNSUPPORTED, "a buffer that is not row-major cannot be mapped"};
+      throw StatusError{NPU_UNSUPPORTED, "a buffer that is not row-major cannot be mapped"};
     }
     *pointer = buffer->bytes == 0 ? nullptr : buffer->data;
   });
 }
 
-void buffer_unmap(npu4_buffer* /*buffer*/) {}
+void buffer_unmap(npu_buffer* /*buffer*/) {}
 
 }  // namespace npu::onednn::abi

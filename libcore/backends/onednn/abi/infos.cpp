@@ -29,46 +29,46 @@ const std::string& fingerprint_text() {
 /// What buffers may hold.
 const DTypeInfos& dtype_infos() {
   static const DTypeInfos infos(
-      [](npu4_dtype dtype) { return dtype == NPU4_FLOAT32 || dtype == NPU4_BFLOAT16; });
+      [](npu_dtype dtype) { return dtype == NPU_FLOAT32 || dtype == NPU_BFLOAT16; });
   return infos;
 }
 
 }  // namespace
 
-npu4_status backend_info(npu4_backend_info* info, npu4_error* error) {
+npu_status backend_info(npu_backend_info* info, npu_error* error) {
   return guarded(error, [&] {
     require(info != nullptr, "info is null");
-    npu4_backend_info filled{};
+    npu_backend_info filled{};
     filled.name = "onednn";
     filled.version = version_text().c_str();
-    filled.ir_version_min = filled.ir_version_max = NPU4_IR_VERSION;
-    filled.flags = NPU4_BLOB_HOLDS_WEIGHTS | NPU4_DETERMINISTIC;
+    filled.ir_version_min = filled.ir_version_max = NPU_IR_VERSION;
+    filled.flags = NPU_BLOB_HOLDS_WEIGHTS | NPU_DETERMINISTIC;
     filled.option_keys = "{}";
     fill(info, filled);
   });
 }
 
-npu4_status device_info(std::uint64_t index, npu4_device_info* info, npu4_error* error) {
-  if (index != 0) return NPU4_END;
+npu_status device_info(std::uint64_t index, npu_device_info* info, npu_error* error) {
+  if (index != 0) return NPU_END;
   return guarded(error, [&] {
     require(info != nullptr, "info is null");
-    static const npu4_memory_info memory = host_memory_info(kAlignment);
-    static const npu4_memory_info* const memories[] = {&memory};
+    static const npu_memory_info memory = host_memory_info(kAlignment);
+    static const npu_memory_info* const memories[] = {&memory};
     static const std::string arch(isa_name());
-    npu4_device_info filled{};
+    npu_device_info filled{};
     filled.id = "cpu:0";
     filled.name = "CPU";
     filled.vendor = "";
     filled.arch = arch.c_str();
     filled.driver = version_text().c_str();
     filled.fingerprint = fingerprint_text().c_str();
-    filled.kind = NPU4_DEVICE_CPU;
+    filled.kind = NPU_DEVICE_CPU;
     filled.usable = 1;
     filled.memories = memories;
     filled.memory_count = 1;
     filled.dtypes = dtype_infos().data();
     filled.dtype_count = dtype_infos().size();
-    filled.known = NPU4_KNOWN_COMPUTE_UNITS | NPU4_KNOWN_COMPILES;
+    filled.known = NPU_KNOWN_COMPUTE_UNITS | NPU_KNOWN_COMPILES;
     filled.compute_units = static_cast<std::uint64_t>(std::max(1, omp_get_num_procs()));
     filled.concurrent_compiles = 64;  // nothing of a device changes
     fill(info, filled);

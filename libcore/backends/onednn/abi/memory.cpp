@@ -25,8 +25,8 @@ std::uint64_t bytes_of(const std::vector<TensorBinding>& tensors) {
 
 }  // namespace
 
-npu4_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan) {
-  npu4_memory_bytes bytes{};
+npu_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan) {
+  npu_memory_bytes bytes{};
   for (const PackedConstant& constant : content.constants) {
     bytes.weights_bytes += constant.bytes.size();
   }
@@ -36,29 +36,29 @@ npu4_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, 
   return bytes;
 }
 
-npu4_status blob_memory(npu4_device* device, const void* blob, std::uint64_t blob_size,
-                        npu4_memory_report* report, npu4_error* error) {
+npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t blob_size,
+                       npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr, "an argument is null");
     const BlobView content = read_blob(blob, blob_size);
     const ThreadScope threads(device->threads);
     const Plan plan = restore_plan(read_plan(content.plan), content.constants, device->engine,
                                    {device->threads, device->threads});
-    require(fill_report(report, model_bytes(content, blob_size, plan), NPU4_MEMORY_EXACT),
+    require(fill_report(report, model_bytes(content, blob_size, plan), NPU_MEMORY_EXACT),
             "the report has no room for one memory");
   });
 }
 
-npu4_status model_memory(npu4_model* model, npu4_memory_report* report, npu4_error* error) {
+npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
     require(model != nullptr, "an argument is null");
-    require(fill_report(report, model->bytes, NPU4_MEMORY_EXACT),
+    require(fill_report(report, model->bytes, NPU_MEMORY_EXACT),
             "the report has no room for one memory");
   });
 }
 
-npu4_status device_memory(npu4_device* device, std::uint32_t memory, npu4_memory_state* state,
-                          npu4_error* error) {
+npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
+                         npu_error* error) {
   return guarded(error, [&] {
     require(device != nullptr && state != nullptr, "an argument is null");
     require(memory == 0, "there is one memory");

@@ -8,12 +8,12 @@
 namespace npu::onednn::abi {
 namespace {
 
-Program::TapTarget checked_tap(const npu4_program& program, const npu4_tap* tap) {
-  require(tap != nullptr && NPU4_HAS(tap, buffer) && tap->name != nullptr && tap->buffer != nullptr,
+Program::TapTarget checked_tap(const npu_program& program, const npu_tap* tap) {
+  require(tap != nullptr && NPU_HAS(tap, buffer) && tap->name != nullptr && tap->buffer != nullptr,
           "a tap is null, or its name or buffer");
   const auto found = program.tap_numbers.find(tap->name);
   if (found == program.tap_numbers.end()) {
-    throw StatusError{NPU4_INVALID, "there is no tap '" + std::string(tap->name) + "'"};
+    throw StatusError{NPU_INVALID, "there is no tap '" + std::string(tap->name) + "'"};
   }
   check_buffer(*tap->buffer, program.program->taps()[found->second].tensor, "tap");
   require(tap->buffer->is_writable, "the buffer of a tap can only be read");
@@ -22,17 +22,17 @@ Program::TapTarget checked_tap(const npu4_program& program, const npu4_tap* tap)
 
 }  // namespace
 
-void check_buffer(const npu4_buffer& buffer, const TensorBinding& binding, const char* kind) {
+void check_buffer(const npu_buffer& buffer, const TensorBinding& binding, const char* kind) {
   const auto text = [](DType dtype, const Shape& shape, const std::string& layout) {
     return std::string(dtype_name(dtype)) + " " + shape_text(shape) +
            (layout.empty() ? "" : " in layout '" + layout + "'");
   };
   if (buffer.dtype != binding.dtype || buffer.shape != binding.shape ||
       buffer.layout != binding.layout) {
-    throw StatusError{NPU4_INVALID, std::string(kind) + " '" + binding.name + "': expected " +
-                                        text(binding.dtype, binding.shape, binding.layout) +
-                                        ", found " +
-                                        text(buffer.dtype, buffer.shape, buffer.layout)};
+    throw StatusError{NPU_INVALID, std::string(kind) + " '" + binding.name + "': expected " +
+                                       text(binding.dtype, binding.shape, binding.layout) +
+                                       ", found " +
+                                       text(buffer.dtype, buffer.shape, buffer.layout)};
   }
 }
 
@@ -44,11 +44,11 @@ TapNumbers number_taps(const Program& program) {
   return numbers;
 }
 
-void place_taps(npu4_program& program, const npu4_run_args& args) {
+void place_taps(npu_program& program, const npu_run_args& args) {
   program.taps.clear();
-  if (!NPU4_HAS(&args, tap_count) || args.tap_count == 0) return;
+  if (!NPU_HAS(&args, tap_count) || args.tap_count == 0) return;
   require(args.taps != nullptr, "taps is null");
-  std::unordered_set<const npu4_buffer*> passed(args.inputs, args.inputs + args.input_count);
+  std::unordered_set<const npu_buffer*> passed(args.inputs, args.inputs + args.input_count);
   passed.insert(args.outputs, args.outputs + args.output_count);
   for (std::uint64_t i = 0; i < args.tap_count; ++i) {
     program.taps.push_back(checked_tap(program, args.taps[i]));

@@ -15,7 +15,7 @@ namespace npu::onednn {
 /// What a blob is made of. All spans and texts point into the blob that was read.
 struct BlobView {
   std::span<const std::byte> plan;  ///< of write_plan
-  std::string_view report;          ///< JSON, for npu4_backend::blob_report
+  std::string_view report;          ///< JSON, for npu_backend::blob_report
   std::vector<PackedConstant> constants;
 };
 

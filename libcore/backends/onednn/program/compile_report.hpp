@@ -10,7 +10,7 @@
 
 namespace npu::onednn {
 
-/// What compile made of a sub-IR, as the JSON text of npu4_backend::blob_report.
+/// What compile made of a sub-IR, as the JSON text of npu_backend::blob_report.
 std::string compile_report(const Graph& graph, const Plan& plan, const StoredPlan& stored,
                            std::string_view precision);
 

@@ -111,7 +111,7 @@ Json partition_report(DeviceInstance& instance, const Blob& blob, const Graph& g
                       const Partition& partition, std::int64_t predicted_kernels);
 
 /// The bundle of a compiled model; `graph` is as compile_graph left it. Holds the weights that the
-/// graph's outputs and backends without NPU4_BLOB_HOLDS_WEIGHTS need.
+/// graph's outputs and backends without NPU_BLOB_HOLDS_WEIGHTS need.
 BundleContent bundle_content(const Graph& graph, const CompiledModel& model, const Target& target,
                              const std::vector<Tensor>& weights, const CompileOptions& options);
 

@@ -44,8 +44,8 @@ class DeviceState {
   /// `begin` is its first value.
   DeviceState(const std::shared_ptr<DeviceInstance>& device, const Tensor& begin);
 
-  npu4_buffer* input() const noexcept { return buffers_.front()->get(); }
-  npu4_buffer* output() const noexcept { return buffers_.back()->get(); }
+  npu_buffer* input() const noexcept { return buffers_.front()->get(); }
+  npu_buffer* output() const noexcept { return buffers_.back()->get(); }
   bool is_in_place() const noexcept { return buffers_.size() == 1; }
   /// Once a run has written the output.
   void advance() noexcept { std::swap(buffers_.front(), buffers_.back()); }

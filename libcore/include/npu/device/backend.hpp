@@ -24,11 +24,11 @@ class DeviceInstance;
 /// What a call of a backend failed with. The code says which exit status it makes.
 class BackendError : public Error {
  public:
-  BackendError(npu4_status status, const std::string& message);
-  npu4_status status() const noexcept { return status_; }
+  BackendError(npu_status status, const std::string& message);
+  npu_status status() const noexcept { return status_; }
 
  private:
-  npu4_status status_;
+  npu_status status_;
 };
 
 /// Numbers that a backend knows, by their names in npu/backend.h, in their order there.
@@ -38,15 +38,15 @@ using KnownNumbers = std::vector<std::pair<std::string, std::uint64_t>>;
 struct MemoryFacts {
   std::optional<std::uint64_t> total_bytes;
   std::string name = {};
-  std::uint32_t kind = 0;   ///< NPU4_MEMORY_*
-  std::uint32_t flags = 0;  ///< NPU4_HOST_MAPPABLE and so on
+  std::uint32_t kind = 0;   ///< NPU_MEMORY_*
+  std::uint32_t flags = 0;  ///< NPU_HOST_MAPPABLE and so on
   KnownNumbers numbers = {};
 };
 
 /// A dtype that a device lists.
 struct DTypeFacts {
-  std::uint32_t dtype = 0;  ///< npu4_dtype
-  std::uint32_t flags = 0;  ///< NPU4_DTYPE_*
+  std::uint32_t dtype = 0;  ///< npu_dtype
+  std::uint32_t flags = 0;  ///< NPU_DTYPE_*
   std::optional<std::uint64_t> peak_ops_per_second = {};
 };
 
@@ -70,12 +70,12 @@ struct DeviceFacts {
   std::uint32_t queues = 1;              ///< open at once, where the backend has any
   std::vector<MemoryFacts> memories;
   std::string vendor = {};
-  std::uint32_t kind = 0;  ///< NPU4_DEVICE_*
+  std::uint32_t kind = 0;  ///< NPU_DEVICE_*
   KnownNumbers numbers = {};
   std::vector<DTypeFacts> dtypes = {};
 
   /// Whether the device says that buffers may have this dtype.
-  bool stores(npu4_dtype dtype) const;
+  bool stores(npu_dtype dtype) const;
 };
 
 /// One moment on the clock of a device and on the host's, in nanoseconds.
@@ -108,9 +108,9 @@ class Backend {
   const std::string& name() const noexcept { return name_; }
   const std::string& path() const noexcept { return path_; }
   const std::string& version() const noexcept { return version_; }
-  /// NPU4_BLOB_HOLDS_WEIGHTS and the like.
+  /// NPU_BLOB_HOLDS_WEIGHTS and the like.
   bool has_flag(std::uint64_t flag) const noexcept { return (flags_ & flag) != 0; }
-  bool holds_weights() const noexcept { return has_flag(NPU4_BLOB_HOLDS_WEIGHTS); }
+  bool holds_weights() const noexcept { return has_flag(NPU_BLOB_HOLDS_WEIGHTS); }
   bool has_feature(std::string_view name) const;
   const std::vector<DeviceFacts>& devices() const noexcept { return devices_; }
   /// The keys of its own options; nothing if it does not state them.
@@ -122,7 +122,7 @@ class Backend {
   /// but the backend compiles without a device, an absent one. Throws Error kUnsupported if there
   /// is none, with those that there are.
   const DeviceFacts& device(std::string_view instance) const;
-  const npu4_backend& api() const noexcept { return *api_; }
+  const npu_backend& api() const noexcept { return *api_; }
 
  private:
   const DeviceFacts& absent_device(std::string_view arch) const;
@@ -132,7 +132,7 @@ class Backend {
   std::uint64_t flags_ = 0;
   std::optional<std::vector<std::string>> option_keys_;
   std::vector<DeviceFacts> devices_;
-  const npu4_backend* api_ = nullptr;
+  const npu_backend* api_ = nullptr;
 };
 
 /// The folders that Backend::load searches, in order.
@@ -148,13 +148,13 @@ struct TensorType {
 /// A tensor in device memory. Keeps its device open.
 class DeviceBuffer {
  public:
-  DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu4_buffer* buffer, TensorType type,
+  DeviceBuffer(std::shared_ptr<DeviceInstance> device, npu_buffer* buffer, TensorType type,
                std::uint64_t bytes, bool is_coherent, std::shared_ptr<const void> owner = nullptr);
   ~DeviceBuffer();
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
-  npu4_buffer* get() const noexcept { return buffer_; }
+  npu_buffer* get() const noexcept { return buffer_; }
   DType dtype() const noexcept { return type_.dtype; }
   const Shape& shape() const noexcept { return type_.shape; }
   std::uint64_t bytes() const noexcept { return bytes_; }
@@ -175,7 +175,7 @@ class DeviceBuffer {
 
  private:
   std::shared_ptr<DeviceInstance> device_;
-  npu4_buffer* buffer_;
+  npu_buffer* buffer_;
   TensorType type_;
   std::uint64_t bytes_;
   bool is_coherent_;                   // a mapping may stay
@@ -203,12 +203,12 @@ class DeviceWeights {
   ~DeviceWeights();
   DeviceWeights(const DeviceWeights&) = delete;
   DeviceWeights& operator=(const DeviceWeights&) = delete;
-  npu4_weights* get() const noexcept { return weights_; }
+  npu_weights* get() const noexcept { return weights_; }
 
  private:
   std::shared_ptr<DeviceInstance> device_;
   std::vector<NamedTensor> tensors_;  // empty if the device has copies
-  npu4_weights* weights_ = nullptr;
+  npu_weights* weights_ = nullptr;
 };
 
 /// Bytes that a model with one program takes of a memory.
@@ -278,7 +278,7 @@ class DeviceModel {
   ~DeviceModel();
   DeviceModel(const DeviceModel&) = delete;
   DeviceModel& operator=(const DeviceModel&) = delete;
-  npu4_model* get() const noexcept { return model_; }
+  npu_model* get() const noexcept { return model_; }
   const std::shared_ptr<DeviceInstance>& device() const noexcept { return device_; }
   /// Whether the host still holds them for the device.
   bool keeps_blob() const noexcept { return blob_.data != nullptr; }
@@ -291,13 +291,13 @@ class DeviceModel {
   Blob blob_;
   std::vector<NamedTensor> weights_;
   std::vector<std::shared_ptr<DeviceWeights>> shared_;
-  npu4_model* model_ = nullptr;
+  npu_model* model_ = nullptr;
 };
 
 /// Nanoseconds that a run took; what a backend does not measure stays empty.
 struct RunTimes {
   std::vector<std::uint64_t> node_ns;  ///< by node of the sub-IR
-  std::vector<npu4_span> placed;       ///< the same on the device's clock, if they lie there
+  std::vector<npu_span> placed;        ///< the same on the device's clock, if they lie there
   std::vector<std::uint64_t> step_ns;  ///< by step of the blob's report
 };
 
@@ -307,14 +307,14 @@ class RunProfile {
   RunProfile(std::size_t nodes, std::size_t steps);
   RunProfile(const RunProfile&) = delete;
   RunProfile& operator=(const RunProfile&) = delete;
-  npu4_profile* get() noexcept { return &profile_; }
+  npu_profile* get() noexcept { return &profile_; }
   /// Once the run is done.
   RunTimes times() const;
 
  private:
-  std::vector<npu4_span> nodes_;
-  std::vector<npu4_span> steps_;
-  npu4_profile profile_{};
+  std::vector<npu_span> nodes_;
+  std::vector<npu_span> steps_;
+  npu_profile profile_{};
 };
 
 /// A result that a run gives besides the outputs, for backends with the feature "taps".
@@ -359,22 +359,22 @@ class DeviceProgram {
   /// of `steps` steps of the report. `deadline_ns` on CLOCK_MONOTONIC is advice; 0: none. `taps`
   /// are buffers of make_taps, or none.
   std::vector<std::shared_ptr<DeviceBuffer>> run(
-      std::span<npu4_buffer* const> inputs,
+      std::span<npu_buffer* const> inputs,
       const std::vector<std::shared_ptr<DeviceBuffer>>& outputs = {}, RunTimes* times = nullptr,
       std::size_t steps = 0, std::uint64_t deadline_ns = 0,
       std::span<const std::shared_ptr<DeviceBuffer>> taps = {}) const;
   bool can_cancel() const noexcept;
-  /// Asks its run, if there is one, to end soon with NPU4_CANCELLED. From any thread.
+  /// Asks its run, if there is one, to end soon with NPU_CANCELLED. From any thread.
   void cancel() const noexcept;
   const std::shared_ptr<DeviceModel>& model() const noexcept { return model_; }
   const ProgramSignature& signature() const noexcept { return signature_; }
-  npu4_program* get() const noexcept { return program_; }
+  npu_program* get() const noexcept { return program_; }
 
  private:
   std::shared_ptr<DeviceModel> model_;
   ProgramSignature signature_;
   std::shared_ptr<DeviceBuffer> scratch_;
-  npu4_program* program_ = nullptr;
+  npu_program* program_ = nullptr;
 };
 
 /// How a compile is watched and stopped, for backends with the feature "cancel".
@@ -400,7 +400,7 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
 
   const Backend& backend() const noexcept { return *backend_; }
   const DeviceFacts& facts() const noexcept { return facts_; }
-  npu4_device* get() const noexcept { return device_; }
+  npu_device* get() const noexcept { return device_; }
 
   /// `options` is a JSON object; see npu/backend.h.
   Blob compile(const std::string& sub_ir, const std::vector<NamedTensor>& weights,
@@ -435,7 +435,7 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   std::shared_ptr<DeviceWeights> load_weights(std::vector<NamedTensor> tensors);
   /// Whether a program writes into buffers of the host again and again; otherwise a run gives them
   /// new memory, and they are made for each run.
-  bool keeps_outputs() const noexcept { return !backend_->has_flag(NPU4_NEW_OUTPUTS); }
+  bool keeps_outputs() const noexcept { return !backend_->has_flag(NPU_NEW_OUTPUTS); }
   bool has_memory_limit() const noexcept { return memory_limit_ != 0; }
   /// Buffers are made by one thread at a time, whichever calls.
   std::shared_ptr<DeviceBuffer> allocate(DType dtype, const Shape& shape, std::uint32_t usage = 0,
@@ -451,18 +451,18 @@ class DeviceInstance : public std::enable_shared_from_this<DeviceInstance> {
   /// unless `access` has more. Null if the backend cannot use that memory as it is.
   std::shared_ptr<DeviceBuffer> wrap(DType dtype, const Shape& shape, const void* memory,
                                      std::shared_ptr<const void> owner = nullptr,
-                                     std::uint32_t access = NPU4_ACCESS_READ);
+                                     std::uint32_t access = NPU_ACCESS_READ);
   /// Calls `visit` with the name and kind of every op that the backend knows.
   void list_ops(const std::function<void(std::string_view, std::string_view)>& visit);
 
  private:
-  DeviceInstance(std::shared_ptr<const Backend> backend, DeviceFacts facts, npu4_device* device);
-  Blob compile_entries(const std::vector<npu4_entry>& entries,
+  DeviceInstance(std::shared_ptr<const Backend> backend, DeviceFacts facts, npu_device* device);
+  Blob compile_entries(const std::vector<npu_entry>& entries,
                        const std::vector<NamedTensor>& weights, const std::string& options,
                        const CompileHooks& hooks);
   std::shared_ptr<const Backend> backend_;
   DeviceFacts facts_;
-  npu4_device* device_;
+  npu_device* device_;
   std::mutex creating_;
   std::uint64_t memory_limit_ = 0;
 };

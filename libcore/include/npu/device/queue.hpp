@@ -17,12 +17,12 @@ namespace npu {
 /// The completion of one piece of work of a queue. Keeps its device open.
 class DeviceEvent {
  public:
-  DeviceEvent(std::shared_ptr<DeviceInstance> device, npu4_event* event);
+  DeviceEvent(std::shared_ptr<DeviceInstance> device, npu_event* event);
   ~DeviceEvent();
   DeviceEvent(const DeviceEvent&) = delete;
   DeviceEvent& operator=(const DeviceEvent&) = delete;
 
-  npu4_event* get() const noexcept { return event_; }
+  npu_event* get() const noexcept { return event_; }
   /// Blocks until the work is done. Throws BackendError with what it failed with.
   void wait() const;
   /// Blocks until it is done or has failed.
@@ -39,7 +39,7 @@ class DeviceEvent {
   using Time = std::atomic<std::chrono::steady_clock::rep>;
 
   std::shared_ptr<DeviceInstance> device_;
-  npu4_event* event_;
+  npu_event* event_;
   std::shared_ptr<Time> time_;
 };
 
@@ -68,9 +68,9 @@ class DeviceQueue {
 
   /// `profile` may be null; it stays until the event is done. `deadline_ns` and `taps` as for
   /// DeviceProgram::run.
-  Event run(const DeviceProgram& program, std::span<npu4_buffer* const> inputs,
-            std::span<npu4_buffer* const> outputs, std::span<const Event> waits,
-            RunProfile* profile, std::uint64_t deadline_ns = 0,
+  Event run(const DeviceProgram& program, std::span<npu_buffer* const> inputs,
+            std::span<npu_buffer* const> outputs, std::span<const Event> waits, RunProfile* profile,
+            std::uint64_t deadline_ns = 0,
             std::span<const std::shared_ptr<DeviceBuffer>> taps = {});
   /// `data` is what the part begins with.
   Event write(const DeviceBuffer& buffer, const void* data, std::span<const Event> waits,
@@ -88,7 +88,7 @@ class DeviceQueue {
   Event enqueue(std::span<const Event> waits, const Call& call);
 
   std::shared_ptr<DeviceInstance> device_;
-  npu4_queue* queue_ = nullptr;
+  npu_queue* queue_ = nullptr;
 };
 
 }  // namespace npu

@@ -35,7 +35,7 @@ class RunStop {
   void ask() noexcept;
   /// Whether a run goes on of which a step can be cancelled. As ask.
   bool reaches_run() const noexcept { return reached_ != 0; }
-  /// Throws RunLate behind the deadline, and BackendError NPU4_CANCELLED if it was asked to.
+  /// Throws RunLate behind the deadline, and BackendError NPU_CANCELLED if it was asked to.
   void check() const;
   /// The latter alone.
   void check_asked() const;

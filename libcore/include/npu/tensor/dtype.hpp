@@ -8,7 +8,7 @@
 
 namespace npu {
 
-/// Element types of the IR. The values are those of npu4_dtype in npu/backend.h.
+/// Element types of the IR. The values are those of npu_dtype in npu/backend.h.
 enum class DType : std::uint8_t {
   kFloat32 = 0,
   kFloat64 = 1,

@@ -135,7 +135,7 @@ class BlockRun {
 
   void operator()(const ProgramStep& step) {
     std::vector<std::shared_ptr<DeviceBuffer>> buffers;
-    std::vector<npu4_buffer*> arguments;
+    std::vector<npu_buffer*> arguments;
     for (const TensorId id : step.boundary.inputs) {
       Placed& value = input_value(id);
       if (value.buffer == nullptr) value.buffer = instance_.import_tensor(value.tensor);

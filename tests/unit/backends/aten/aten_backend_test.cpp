@@ -29,13 +29,13 @@ namespace {
 // ---- the interface
 
 TEST_CASE("the aten backend describes itself", "[aten]") {
-  const npu4_backend_info info = api().info();
+  const npu_backend_info info = api().info();
   CHECK(std::string(info.name) == "aten");
   CHECK(std::string(info.version).find("libtorch") != std::string::npos);
   CHECK(api().fingerprint().find("libtorch") != std::string::npos);
-  CHECK((info.flags & NPU4_ANY_OP) != 0);
-  CHECK(api()->abi_version == NPU4_ABI_VERSION);
-  CHECK(api()->struct_size == sizeof(npu4_backend));
+  CHECK((info.flags & NPU_ANY_OP) != 0);
+  CHECK(api()->abi_version == NPU_ABI_VERSION);
+  CHECK(api()->struct_size == sizeof(npu_backend));
 }
 
 TEST_CASE("device options are checked", "[aten]") {
@@ -43,7 +43,7 @@ TEST_CASE("device options are checked", "[aten]") {
     try {
       const Device device(options, threads);
     } catch (const Failure& failure) {
-      CHECK(failure.status == NPU4_INVALID);
+      CHECK(failure.status == NPU_INVALID);
       return failure.text;
     }
     return std::string();
@@ -86,11 +86,11 @@ TEST_CASE("list_ops names ops of every kind once", "[aten]") {
   bool twice = false;
   std::pair<std::map<std::string, std::string>*, bool*> context{&kinds, &twice};
   CallError error;
-  const npu4_op_visitor visit = [](void* opaque, const char* op_type, const char* kind) {
+  const npu_op_visitor visit = [](void* opaque, const char* op_type, const char* kind) {
     const auto& [map, again] = *static_cast<decltype(context)*>(opaque);
     if (!map->emplace(op_type, kind).second) *again = true;
   };
-  REQUIRE(api()->list_ops(device.get(), visit, &context, &error) == NPU4_OK);
+  REQUIRE(api()->list_ops(device.get(), visit, &context, &error) == NPU_OK);
   CHECK_FALSE(twice);
   CHECK(kinds.size() > 2000);
   CHECK(kinds["aten.conv2d.default"] == "aten");
@@ -105,31 +105,31 @@ TEST_CASE("buffers keep every bit", "[aten]") {
   // A signalling NaN, a subnormal, minus zero, infinity.
   for (const char* dtype : {"float16", "bfloat16"}) {
     const HostTensor tensor = bits16(dtype, {4}, {0x7d01, 0x0001, 0x8000, 0x7c00});
-    npu4_buffer* buffer = nullptr;
-    REQUIRE(api().import_tensor(device.get(), tensor.view("x"), &buffer, &error) == NPU4_OK);
+    npu_buffer* buffer = nullptr;
+    REQUIRE(api().import_tensor(device.get(), tensor.view("x"), &buffer, &error) == NPU_OK);
     std::vector<char> copy(8);
-    REQUIRE(api().read(buffer, copy.data(), copy.size(), &error) == NPU4_OK);
+    REQUIRE(api().read(buffer, copy.data(), copy.size(), &error) == NPU_OK);
     CHECK(copy == tensor.bytes);
-    CHECK(api().read(buffer, copy.data(), 9, &error) == NPU4_INVALID);
+    CHECK(api().read(buffer, copy.data(), 9, &error) == NPU_INVALID);
     CHECK(std::string(error.text) == "the buffer has 8 bytes, expected 9 behind 0");
     api()->buffer_free(buffer);
   }
   SECTION("allocation") {
-    npu4_buffer* buffer = nullptr;
-    REQUIRE(api().create_buffer(device.get(), NPU4_INT32, {2, 0, 3}, &buffer, &error) == NPU4_OK);
-    CHECK(api().read(buffer, nullptr, 0, &error) == NPU4_OK);
+    npu_buffer* buffer = nullptr;
+    REQUIRE(api().create_buffer(device.get(), NPU_INT32, {2, 0, 3}, &buffer, &error) == NPU_OK);
+    CHECK(api().read(buffer, nullptr, 0, &error) == NPU_OK);
     api()->buffer_free(buffer);
-    CHECK(api().create_buffer(device.get(), NPU4_INT32, {2, -1}, &buffer, &error) == NPU4_INVALID);
+    CHECK(api().create_buffer(device.get(), NPU_INT32, {2, -1}, &buffer, &error) == NPU_INVALID);
     const std::int64_t large = std::int64_t{1} << 40;
-    CHECK(api().create_buffer(device.get(), NPU4_INT32, {large, large}, &buffer, &error) ==
-          NPU4_INVALID);
-    CHECK(api().create_buffer(device.get(), 15, {}, &buffer, &error) == NPU4_INVALID);
+    CHECK(api().create_buffer(device.get(), NPU_INT32, {large, large}, &buffer, &error) ==
+          NPU_INVALID);
+    CHECK(api().create_buffer(device.get(), 15, {}, &buffer, &error) == NPU_INVALID);
   }
   SECTION("wrong byte count") {
     HostTensor tensor = range({2});
     tensor.bytes.pop_back();
-    npu4_buffer* buffer = nullptr;
-    CHECK(api().import_tensor(device.get(), tensor.view("x"), &buffer, &error) == NPU4_INVALID);
+    npu_buffer* buffer = nullptr;
+    CHECK(api().import_tensor(device.get(), tensor.view("x"), &buffer, &error) == NPU_INVALID);
     CHECK(std::string(error.text) == "buffer: expected 8 bytes, found 7");
   }
 }
@@ -144,22 +144,22 @@ TEST_CASE("a program without nodes copies its inputs", "[aten]") {
 TEST_CASE("a blob that is no blob is refused", "[aten]") {
   const Device device;
   CallError error;
-  npu4_model* model = nullptr;
+  npu_model* model = nullptr;
   const std::string text = Model().input("x", range({1})).output("x").text();
   std::string blob;
-  REQUIRE(api().compile(device.get(), text, {}, nullptr, &blob, &error) == NPU4_OK);
-  CHECK(api().load(device.get(), blob.substr(0, 4), {}, &model, &error) == NPU4_INVALID);
+  REQUIRE(api().compile(device.get(), text, {}, nullptr, &blob, &error) == NPU_OK);
+  CHECK(api().load(device.get(), blob.substr(0, 4), {}, &model, &error) == NPU_INVALID);
   CHECK(std::string(error.text) == "the blob is too short");
   CHECK(api().load(device.get(), blob.substr(0, blob.size() - 1), {}, &model, &error) ==
-        NPU4_INVALID);
-  CHECK(api().load(device.get(), text, {}, &model, &error) == NPU4_INVALID);
+        NPU_INVALID);
+  CHECK(api().load(device.get(), text, {}, &model, &error) == NPU_INVALID);
   CHECK(std::string(error.text) == "the blob is not of the aten backend");
   std::string newer = blob;
   newer[8] = 9;
-  CHECK(api().load(device.get(), newer, {}, &model, &error) == NPU4_INVALID);
+  CHECK(api().load(device.get(), newer, {}, &model, &error) == NPU_INVALID);
   CHECK(std::string(error.text) == "the blob has version 9, expected 1; compile it again");
   CHECK(model == nullptr);
-  CHECK(api().compile(device.get(), "{", {}, nullptr, &blob, &error) == NPU4_INVALID);
+  CHECK(api().compile(device.get(), "{", {}, nullptr, &blob, &error) == NPU_INVALID);
 }
 
 TEST_CASE("inputs and outputs are checked against the sub-IR", "[aten]") {
@@ -167,15 +167,15 @@ TEST_CASE("inputs and outputs are checked against the sub-IR", "[aten]") {
   Model model = one_node("aten.relu.default", {{"x", range({3})}}, {}, {{"y", {3}}});
   Loaded loaded(device, model);
   CallError error;
-  const std::vector<npu4_buffer*> outputs = loaded.make_outputs();
-  CHECK(api().run(loaded.program(), {}, outputs, &error) == NPU4_INVALID);
+  const std::vector<npu_buffer*> outputs = loaded.make_outputs();
+  CHECK(api().run(loaded.program(), {}, outputs, &error) == NPU_INVALID);
   CHECK(std::string(error.text) == "expected 1 inputs, found 0");
-  npu4_buffer* input = nullptr;
+  npu_buffer* input = nullptr;
   const HostTensor other = i64({3}, {1, 2, 3});
-  REQUIRE(api().import_tensor(device.get(), other.view("x"), &input, &error) == NPU4_OK);
-  CHECK(api().run(loaded.program(), {input}, outputs, &error) == NPU4_INVALID);
+  REQUIRE(api().import_tensor(device.get(), other.view("x"), &input, &error) == NPU_OK);
+  CHECK(api().run(loaded.program(), {input}, outputs, &error) == NPU_INVALID);
   CHECK(std::string(error.text) == "input 'x': expected float32 [3], found int64 [3]");
-  CHECK(api().run(loaded.program(), {input}, {}, &error) == NPU4_INVALID);
+  CHECK(api().run(loaded.program(), {input}, {}, &error) == NPU_INVALID);
   api()->buffer_free(input);
   api()->buffer_free(outputs[0]);
 }
@@ -188,7 +188,7 @@ TEST_CASE("times have one entry per node", "[aten]") {
       .node("relu", "aten.relu.default", {"mm"}, {}, {{"relu", {64, 64}}})
       .output("relu");
   Loaded loaded(device, model);
-  std::vector<npu4_span> times(3);
+  std::vector<npu_span> times(3);
   CHECK(loaded.run(times.data(), 2).size() == 1);
   CHECK(times[0].end > times[0].begin);
   CHECK(times[1].end > times[1].begin);
@@ -483,7 +483,7 @@ TEST_CASE("in-place ops are functional", "[aten]") {
           .output("r" + operand);
     }
     const Device device;
-    Loaded loaded(device, model, {tensor_view("w", NPU4_FLOAT32, x.shape, page, 12)});
+    Loaded loaded(device, model, {tensor_view("w", NPU_FLOAT32, x.shape, page, 12)});
     for (const HostTensor& result : loaded.run()) CHECK(result.floats() == relu);
     ::munmap(page, 4096);
   }
@@ -598,7 +598,7 @@ TEST_CASE("getitem is checked when it is compiled", "[aten]") {
         .node("g", "<built-in function getitem>", {"x", "y"}, attrs, {{"g", shape}})
         .output("g");
     const Failure failure = failure_of(model);
-    CHECK(failure.status == NPU4_INVALID);
+    CHECK(failure.status == NPU_INVALID);
     return failure.text;
   };
   for (const Json& attrs :
@@ -675,7 +675,7 @@ TEST_CASE("a view of a value with other strides becomes a copy", "[aten]") {
 TEST_CASE("a result that disagrees with the document fails", "[aten]") {
   const Failure shape =
       failure_of(one_node("aten.relu.default", {{"x", range({2, 3})}}, {}, {{"y", {3, 2}}}));
-  CHECK(shape.status == NPU4_FAILED);
+  CHECK(shape.status == NPU_FAILED);
   CHECK(shape.text ==
         "node 'n' (aten.relu.default): result 'y': expected float32 [3, 2], found float32 [2, 3]");
   const Failure dtype = failure_of(
@@ -699,7 +699,7 @@ TEST_CASE("a program runs again after it failed", "[aten]") {
       loaded.run();
       FAIL("expected a failure");
     } catch (const Failure& failure) {
-      CHECK(failure.status == NPU4_FAILED);
+      CHECK(failure.status == NPU_FAILED);
       CHECK(failure.text.starts_with("node 'a' (aten._assert_async.default): "));
     }
   }
@@ -730,7 +730,7 @@ TEST_CASE("weights are checked when they are loaded", "[aten]") {
   SECTION("missing") {
     model.weights().clear();
     const Failure failure = failure_of(model);
-    CHECK(failure.status == NPU4_INVALID);
+    CHECK(failure.status == NPU_INVALID);
     CHECK(failure.text == "weight 'w' is missing");
   }
   SECTION("another shape") {
@@ -750,7 +750,7 @@ TEST_CASE("weights are checked when they are loaded", "[aten]") {
     std::memcpy(storage.data() + 1, model.weights()[0].second.bytes.data(), 8);
     const Shape shape = {2};
     const Device device;
-    const npu4_tensor weight = tensor_view("w", NPU4_FLOAT32, shape, storage.data() + 1, 8);
+    const npu_tensor weight = tensor_view("w", NPU_FLOAT32, shape, storage.data() + 1, 8);
     Loaded loaded(device, model, {weight});
     CHECK(loaded.run()[0].floats() == std::vector<float>{3, 5});
   }

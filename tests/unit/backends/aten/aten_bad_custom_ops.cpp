@@ -20,9 +20,8 @@ struct AtLoad {
   }
 } at_load;
 
-npu4_status do_nothing(void* /*context*/, const npu_custom_op_call* /*call*/,
-                       npu4_error* /*error*/) {
-  return NPU4_OK;
+npu_status do_nothing(void* /*context*/, const npu_custom_op_call* /*call*/, npu_error* /*error*/) {
+  return NPU_OK;
 }
 }  // namespace
 

@@ -26,8 +26,8 @@ void summary(const npu::CustomOpCall& call) {
       ++count;
     }
   }
-  *static_cast<double*>(call.allocate(0, NPU4_FLOAT64, {})) = sum;
-  *static_cast<std::int64_t*>(call.allocate(1, NPU4_INT64, {})) = count;
+  *static_cast<double*>(call.allocate(0, NPU_FLOAT64, {})) = sum;
+  *static_cast<std::int64_t*>(call.allocate(1, NPU_INT64, {})) = count;
 }
 
 void fail(const npu::CustomOpCall& call) {

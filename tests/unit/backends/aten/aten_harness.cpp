@@ -14,14 +14,14 @@ namespace npu::test::aten {
 
 namespace {
 
-const std::map<std::string, npu4_dtype> kDTypes = {
-    {"float32", NPU4_FLOAT32},   {"float64", NPU4_FLOAT64},     {"float16", NPU4_FLOAT16},
-    {"bfloat16", NPU4_BFLOAT16}, {"int8", NPU4_INT8},           {"uint8", NPU4_UINT8},
-    {"int16", NPU4_INT16},       {"int32", NPU4_INT32},         {"int64", NPU4_INT64},
-    {"bool", NPU4_BOOL},         {"complex64", NPU4_COMPLEX64}, {"complex128", NPU4_COMPLEX128}};
+const std::map<std::string, npu_dtype> kDTypes = {
+    {"float32", NPU_FLOAT32},   {"float64", NPU_FLOAT64},     {"float16", NPU_FLOAT16},
+    {"bfloat16", NPU_BFLOAT16}, {"int8", NPU_INT8},           {"uint8", NPU_UINT8},
+    {"int16", NPU_INT16},       {"int32", NPU_INT32},         {"int64", NPU_INT64},
+    {"bool", NPU_BOOL},         {"complex64", NPU_COMPLEX64}, {"complex128", NPU_COMPLEX128}};
 
-void check(npu4_status status, const npu4_error& error) {
-  if (status != NPU4_OK) throw Failure{status, error.text};
+void check(npu_status status, const npu_error& error) {
+  if (status != NPU_OK) throw Failure{status, error.text};
 }
 
 std::size_t bytes_of(const HostTensor& tensor) {
@@ -47,7 +47,7 @@ std::vector<std::int64_t> HostTensor::ints() const {
   return as<std::int64_t>();
 }
 
-npu4_tensor HostTensor::view(const char* name) const {
+npu_tensor HostTensor::view(const char* name) const {
   return tensor_view(name, kDTypes.at(dtype), shape, bytes.data(), bytes.size());
 }
 
@@ -154,12 +154,12 @@ Device::Device(const std::string& options, std::uint32_t threads) {
 }
 
 Loaded::Loaded(const Device& device, Model& model) : model_(model), device_(device.get()) {
-  std::vector<npu4_tensor> weights;
+  std::vector<npu_tensor> weights;
   for (const auto& [name, tensor] : model.weights()) weights.push_back(tensor.view(name.c_str()));
   load(weights);
 }
 
-Loaded::Loaded(const Device& device, Model& model, const std::vector<npu4_tensor>& weights)
+Loaded::Loaded(const Device& device, Model& model, const std::vector<npu_tensor>& weights)
     : model_(model), device_(device.get()) {
   load(weights);
 }
@@ -169,17 +169,17 @@ Loaded::~Loaded() {
   api()->model_free(loaded_);
 }
 
-void Loaded::load(const std::vector<npu4_tensor>& weights) {
+void Loaded::load(const std::vector<npu_tensor>& weights) {
   CallError error;
   check(api().compile(device_, model_.text(), weights, "{}", &blob_, &error), error);
   check(api().load(device_, blob_, weights, &loaded_, &error), error);
-  const npu4_status status = api().create_program(loaded_, &program_, &error);
-  if (status != NPU4_OK) api()->model_free(loaded_);
+  const npu_status status = api().create_program(loaded_, &program_, &error);
+  if (status != NPU_OK) api()->model_free(loaded_);
   check(status, error);
 }
 
-std::vector<npu4_buffer*> Loaded::import_inputs() const {
-  std::vector<npu4_buffer*> inputs;
+std::vector<npu_buffer*> Loaded::import_inputs() const {
+  std::vector<npu_buffer*> inputs;
   for (const auto& [name, tensor] : model_.inputs()) {
     CallError error;
     inputs.push_back(nullptr);
@@ -188,8 +188,8 @@ std::vector<npu4_buffer*> Loaded::import_inputs() const {
   return inputs;
 }
 
-std::vector<npu4_buffer*> Loaded::make_outputs() const {
-  std::vector<npu4_buffer*> outputs;
+std::vector<npu_buffer*> Loaded::make_outputs() const {
+  std::vector<npu_buffer*> outputs;
   for (const HostTensor& like : model_.outputs()) {
     CallError error;
     outputs.push_back(nullptr);
@@ -199,29 +199,28 @@ std::vector<npu4_buffer*> Loaded::make_outputs() const {
   return outputs;
 }
 
-std::vector<HostTensor> Loaded::run(npu4_span* times, std::size_t count) {
-  const std::vector<npu4_buffer*> inputs = import_inputs();
-  const std::vector<npu4_buffer*> outputs = make_outputs();
-  auto profile = sized_struct<npu4_profile>();
+std::vector<HostTensor> Loaded::run(npu_span* times, std::size_t count) {
+  const std::vector<npu_buffer*> inputs = import_inputs();
+  const std::vector<npu_buffer*> outputs = make_outputs();
+  auto profile = sized_struct<npu_profile>();
   profile.nodes = times;
   profile.node_count = count;
   CallError error;
-  const npu4_status status =
+  const npu_status status =
       api().run(program_, inputs, outputs, &error, times != nullptr ? &profile : nullptr);
   // Inputs are never changed, whether the run succeeds or not.
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const HostTensor& before = model_.inputs()[i].second;
     std::vector<char> after(before.bytes.size());
     CallError ignored;
-    CHECK(api().read(inputs[i], after.data(), after.size(), &ignored) == NPU4_OK);
+    CHECK(api().read(inputs[i], after.data(), after.size(), &ignored) == NPU_OK);
     CHECK(after == before.bytes);
     api()->buffer_free(inputs[i]);
   }
-  std::vector<HostTensor> results =
-      status == NPU4_OK ? model_.outputs() : std::vector<HostTensor>();
+  std::vector<HostTensor> results = status == NPU_OK ? model_.outputs() : std::vector<HostTensor>();
   std::set<const void*> memory;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (status == NPU4_OK) {
+    if (status == NPU_OK) {
       const void* address = api().map(outputs[i]);
       if (address != nullptr) CHECK(memory.insert(address).second);
       results[i].bytes.resize(bytes_of(results[i]));

@@ -42,7 +42,7 @@ struct HostTensor {
   std::vector<float> floats() const;
   std::vector<std::int64_t> ints() const;
   /// `name` has to live as long as the view.
-  npu4_tensor view(const char* name) const;
+  npu_tensor view(const char* name) const;
 };
 
 template <typename T>
@@ -102,9 +102,9 @@ Model one_node(const std::string& op_type,
 
 // ---- running
 
-/// What a call that does not give NPU4_OK throws.
+/// What a call that does not give NPU_OK throws.
 struct Failure {
-  npu4_status status;
+  npu_status status;
   std::string text;
 };
 
@@ -114,37 +114,37 @@ class Device {
   ~Device() { api()->device_close(device_); }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  npu4_device* get() const { return device_; }
+  npu_device* get() const { return device_; }
 
  private:
-  npu4_device* device_ = nullptr;
+  npu_device* device_ = nullptr;
 };
 
 /// A model that is compiled and loaded; the model outlives it.
 class Loaded {
  public:
   Loaded(const Device& device, Model& model);
-  Loaded(const Device& device, Model& model, const std::vector<npu4_tensor>& weights);
+  Loaded(const Device& device, Model& model, const std::vector<npu_tensor>& weights);
   ~Loaded();
   Loaded(const Loaded&) = delete;
   Loaded& operator=(const Loaded&) = delete;
 
-  npu4_program* program() const { return program_; }
+  npu_program* program() const { return program_; }
   /// Buffers like the outputs; the caller frees them.
-  std::vector<npu4_buffer*> make_outputs() const;
+  std::vector<npu_buffer*> make_outputs() const;
   /// Checks besides that the inputs stay as they are and that outputs share no memory. `times`
   /// takes the times of `count` nodes.
-  std::vector<HostTensor> run(npu4_span* times = nullptr, std::size_t count = 0);
+  std::vector<HostTensor> run(npu_span* times = nullptr, std::size_t count = 0);
 
  private:
-  void load(const std::vector<npu4_tensor>& weights);
-  std::vector<npu4_buffer*> import_inputs() const;
+  void load(const std::vector<npu_tensor>& weights);
+  std::vector<npu_buffer*> import_inputs() const;
 
   Model& model_;
-  npu4_device* device_;
+  npu_device* device_;
   std::string blob_;
-  npu4_model* loaded_ = nullptr;
-  npu4_program* program_ = nullptr;
+  npu_model* loaded_ = nullptr;
+  npu_program* program_ = nullptr;
 };
 
 /// Runs twice, for a program keeps its state: both runs must agree bit for bit.

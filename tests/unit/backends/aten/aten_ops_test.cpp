@@ -318,7 +318,7 @@ TEST_CASE("operands of different floating dtypes", "[aten]") {
                     {{"y", {1, 1}, dtype}});
   };
   const Failure failure = failure_of(model("float32"));
-  CHECK(failure.status == NPU4_UNSUPPORTED);
+  CHECK(failure.status == NPU_UNSUPPORTED);
   CHECK(failure.text ==
         "node 'n' (aten.linear.default): operand 'x' is bfloat16 and 'w' is float32; this op needs "
         "one dtype (npu-run --promote, or the device option \"promote\": true, converts them)");
@@ -351,7 +351,7 @@ TEST_CASE("errors name node, op and argument", "[aten]") {
                                                                 {"w", range({1, 1, 2, 2})}};
   const Failure type = failure_of(
       one_node("aten.conv2d.default", conv, {{"stride", "same"}}, {{"y", {1, 1, 2, 2}}}));
-  CHECK(type.status == NPU4_INVALID);
+  CHECK(type.status == NPU_INVALID);
   CHECK(type.text.starts_with("node 'n' (aten.conv2d.default): argument 'stride': expected"));
   const Failure missing =
       failure_of(one_node("aten.softmax.int", {{"x", range({2})}}, {}, {{"y", {2}}}));
@@ -361,12 +361,12 @@ TEST_CASE("errors name node, op and argument", "[aten]") {
   CHECK(extra.text.find("alpha") != std::string::npos);
   const Failure run_time = failure_of(one_node(
       "aten.mm.default", {{"x", range({2, 3})}, {"y", range({2, 3})}}, {}, {{"z", {2, 3}}}));
-  CHECK(run_time.status == NPU4_FAILED);
+  CHECK(run_time.status == NPU_FAILED);
   CHECK(run_time.text.starts_with("node 'n' (aten.mm.default): "));
   CHECK(run_time.text.ends_with("; arguments: self: float32 [2, 3], mat2: float32 [2, 3]"));
   const Failure dim =
       failure_of(one_node("aten.softmax.int", {{"x", range({2})}}, {{"dim", 5}}, {{"y", {2}}}));
-  CHECK(dim.status == NPU4_FAILED);
+  CHECK(dim.status == NPU_FAILED);
   CHECK(dim.text.ends_with("; arguments: self: float32 [2], dim: 5"));
   const Failure list =
       failure_of(one_node("aten.cat.default", {{"x", range({2, 3})}, {"y", range({2, 2})}},
@@ -377,7 +377,7 @@ TEST_CASE("errors name node, op and argument", "[aten]") {
 TEST_CASE("unknown ops are refused with the nearest names", "[aten]") {
   const auto text = [](const std::string& op_type) {
     const Failure failure = failure_of(one_node(op_type, {{"x", range({2})}}, {}, {{"y", {2}}}));
-    CHECK(failure.status == NPU4_UNSUPPORTED);
+    CHECK(failure.status == NPU_UNSUPPORTED);
     return failure.text;
   };
   const std::string misspelt = text("aten.sigmoidd.default");
@@ -422,7 +422,7 @@ TEST_CASE("wrap_with_set_grad_enabled without a body hands on its operands", "[a
   CHECK(results[1].floats() == std::vector<float>{-5, -6, -7});
   const Failure failure =
       failure_of(one_node("wrap_with_set_grad_enabled", {{"x", range({2})}}, {}, {{"y", {3}}}));
-  CHECK(failure.status == NPU4_UNSUPPORTED);
+  CHECK(failure.status == NPU_UNSUPPORTED);
   CHECK(failure.text.starts_with(
       "node 'n' (wrap_with_set_grad_enabled): its body is not in the document, and its results"));
 }
@@ -460,7 +460,7 @@ TEST_CASE("custom ops are loaded from a shared object", "[aten]") {
     CHECK(failure_of(one_node("test.scale", {{"x", i64({1}, {1})}}, {}, {{"y", {1}}}), options)
               .text.starts_with("node 'n' (test.scale): operand 0 has another dtype"));
     CHECK(failure_of(one_node("test.scale", {{"x", x}}, {}, {{"y", {2, 2}}})).status ==
-          NPU4_UNSUPPORTED);
+          NPU_UNSUPPORTED);
   }
 }
 
@@ -471,7 +471,7 @@ TEST_CASE("a bad shared object of custom ops is refused", "[aten]") {
     try {
       const Device device(Json{{"load_ops", paths}}.dump());
     } catch (const Failure& failure) {
-      CHECK(failure.status == NPU4_INVALID);
+      CHECK(failure.status == NPU_INVALID);
       found = failure.text;
     }
     ::unsetenv("NPU_TEST_FAULT");

@@ -22,7 +22,7 @@ TEST_CASE("onednn: buckets of relative positions are those of the definition", "
     const double logarithm = in_float(std::log(x / 8.0));
     buckets.values[i] = std::trunc(in_float(logarithm / in_float(std::log(16.0))) * 8.0);
   }
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   model.input("x", distances);
   model.node("ratio", "aten.div.Scalar", {"x"}, R"("other":8.0)");
   model.node("logarithm", "aten.log.default", {"ratio"});
@@ -32,6 +32,6 @@ TEST_CASE("onednn: buckets of relative positions are those of the definition", "
   model.output("bucket");
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
-  REQUIRE(compiled.status == NPU4_OK);
+  REQUIRE(compiled.status == NPU_OK);
   CHECK(decode(run_once(device.get(), compiled, model).front()).values == buckets.values);
 }

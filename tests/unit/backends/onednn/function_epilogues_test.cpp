@@ -58,7 +58,7 @@ TEST_CASE("onednn: functions behind an anchor have their places", "[onednn][ulps
   for (std::size_t i = 0; i < 16; ++i) identity.values[i * 17] = 1.0;
   Array expected = source;
   for (double& value : expected.values) value = exact(value);
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   model.input("x", source);
   model.weight("w", identity);
   model.node("p", is_convolution ? "aten.conv2d.default" : "aten.linear.default", {"x", "w"});
@@ -66,7 +66,7 @@ TEST_CASE("onednn: functions behind an anchor have their places", "[onednn][ulps
   model.output("y");
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
-  REQUIRE(compiled.status == NPU4_OK);
+  REQUIRE(compiled.status == NPU_OK);
   const Array found = decode(run_once(device.get(), compiled, model).front());
   double largest = 0.0;
   for (const double value : expected.values) largest = std::max(largest, std::abs(value));

@@ -81,11 +81,11 @@ void check_prediction(const std::string& file, bool fuse) {
 /// The backend's report of a sub-IR that is compiled as it is.
 Json report_of(const std::string& text, const Graph& graph) {
   std::vector<std::vector<float>> data;
-  std::vector<npu4_tensor> weights;
+  std::vector<npu_tensor> weights;
   for (const TensorInfo& info : graph.tensors()) {
     if (info.kind != TensorKind::kWeight) continue;
     data.emplace_back(static_cast<std::size_t>(info.bytes()) / sizeof(float), 0.5F);
-    weights.push_back(test::tensor_view(info.name.c_str(), NPU4_FLOAT32, info.shape,
+    weights.push_back(test::tensor_view(info.name.c_str(), NPU_FLOAT32, info.shape,
                                         data.back().data(),
                                         static_cast<std::uint64_t>(info.bytes())));
   }
@@ -93,11 +93,11 @@ Json report_of(const std::string& text, const Graph& graph) {
   const test::BackendCalls& api = test::onednn::api();
   std::string blob;
   test::CallError error;
-  const npu4_status status = api.compile(device.get(), text, weights, "{}", &blob, &error);
+  const npu_status status = api.compile(device.get(), text, weights, "{}", &blob, &error);
   INFO(error.text);
-  REQUIRE(status == NPU4_OK);
+  REQUIRE(status == NPU_OK);
   std::string report;
-  REQUIRE(api.blob_report(device.get(), blob, &report, &error) == NPU4_OK);
+  REQUIRE(api.blob_report(device.get(), blob, &report, &error) == NPU_OK);
   return Json::parse(report);
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 TEST_CASE("onednn describes itself and its ops", "[onednn]") {
   CallError error;
-  const npu4_backend_info info = api().info();
+  const npu_backend_info info = api().info();
   CHECK(std::string(info.name) == "onednn");
   CHECK(std::string(info.version).find("oneDNN 2.") != std::string::npos);
   CHECK(api().fingerprint().find("isa") != std::string::npos);
@@ -32,7 +32,7 @@ TEST_CASE("onednn describes itself and its ops", "[onednn]") {
     static_cast<std::set<std::string>*>(context)->insert(op);
     CHECK(std::string(kind) == "onednn");
   };
-  REQUIRE(api()->list_ops(device.get(), visit, &ops, &error) == NPU4_OK);
+  REQUIRE(api()->list_ops(device.get(), visit, &ops, &error) == NPU_OK);
   for (const char* op : {"aten.conv2d.default", "aten.batch_norm.default", "aten.linear.default",
                          "aten.relu_.default", "aten.cat.default", "<built-in function getitem>"}) {
     CHECK(ops.count(op) == 1);
@@ -42,23 +42,23 @@ TEST_CASE("onednn describes itself and its ops", "[onednn]") {
 TEST_CASE("onednn refuses another ABI and malformed device options", "[onednn]") {
   const std::string path = std::string(npu::test::backend_dir()) + "/npu_backend_onednn.so";
   const BackendEntry entry = entry_of(path);
-  npu4_host host = test_host();
-  host.abi_version = NPU4_ABI_VERSION + 1;
+  npu_host host = test_host();
+  host.abi_version = NPU_ABI_VERSION + 1;
   CHECK(entry(&host, nullptr) != nullptr);
-  host.abi_version = NPU4_ABI_VERSION - 1;
+  host.abi_version = NPU_ABI_VERSION - 1;
   CallError reason;
   CHECK(entry(&host, &reason) == nullptr);
   CHECK_THAT(reason.text, Catch::Contains("expected a host of version 4"));
-  npu4_device* device = nullptr;
+  npu_device* device = nullptr;
   CallError error;
   for (const char* options : {"[]", "{"}) {
-    CHECK(api().open_device(2, options, &device, &error) == NPU4_INVALID);
+    CHECK(api().open_device(2, options, &device, &error) == NPU_INVALID);
     CHECK(device == nullptr);
   }
-  CHECK(api().open_device(~0U, "{}", &device, &error) == NPU4_INVALID);
+  CHECK(api().open_device(~0U, "{}", &device, &error) == NPU_INVALID);
   CHECK(device == nullptr);
   for (const char* options : {static_cast<const char*>(nullptr), ""}) {
-    REQUIRE(api().open_device(0, options, &device, &error) == NPU4_OK);
+    REQUIRE(api().open_device(0, options, &device, &error) == NPU_OK);
     api()->device_close(std::exchange(device, nullptr));
   }
 }
@@ -66,14 +66,14 @@ TEST_CASE("onednn refuses another ABI and malformed device options", "[onednn]")
 TEST_CASE("onednn runs a graph without nodes", "[onednn]") {
   Model model(each_dtype());
   model.input("x", random_array({2, 3}, 1));
-  model.input("i", Array({4}), NPU4_INT64);
+  model.input("i", Array({4}), NPU_INT64);
   model.weight("w", random_array({5}, 2));
   for (const char* name : {"x", "i", "w"}) model.output(name);
   check_model(model);
 }
 
 TEST_CASE("onednn convolutions", "[onednn]") {
-  const npu4_dtype dtype = each_dtype();
+  const npu_dtype dtype = each_dtype();
   const std::string op = "aten.conv2d.default";
   check_node(dtype, op, {{1, 3, 8, 9}, {5, 3, 3, 3}, {5}});
   check_node(dtype, op, {{2, 16, 9, 9}, {16, 16, 3, 3}}, R"("stride":[2,2],"padding":[1,1])");
@@ -95,7 +95,7 @@ TEST_CASE("onednn convolutions", "[onednn]") {
 }
 
 TEST_CASE("onednn batch_norm", "[onednn]") {
-  const npu4_dtype dtype = each_dtype();
+  const npu_dtype dtype = each_dtype();
   const Shape shape = GENERATE(Shape{2, 5, 4, 3}, Shape{4, 6}, Shape{2, 7, 5}, Shape{1, 16, 3, 3});
   const Shape c{shape[1]};
   const std::string attrs = R"("training":false,"momentum":0.1,"eps":1e-3,"cudnn_enabled":true)";
@@ -105,7 +105,7 @@ TEST_CASE("onednn batch_norm", "[onednn]") {
 }
 
 TEST_CASE("onednn functions of one operand", "[onednn]") {
-  const npu4_dtype dtype = each_dtype();
+  const npu_dtype dtype = each_dtype();
   const Shape shape{2, 3, 5, 7};
   for (const Shape& each : {shape, Shape{}, Shape{1}})
     check_node(dtype, "aten.relu_.default", {each});
@@ -123,7 +123,7 @@ TEST_CASE("onednn functions of one operand", "[onednn]") {
 }
 
 TEST_CASE("onednn arithmetic on two operands broadcasts", "[onednn]") {
-  const npu4_dtype dtype = each_dtype();
+  const npu_dtype dtype = each_dtype();
   const std::pair<Shape, Shape> shapes = GENERATE(values<std::pair<Shape, Shape>>({
       {{2, 3, 4, 5}, {2, 3, 4, 5}},
       {{2, 3, 4, 5}, {3, 1, 1}},
@@ -145,7 +145,7 @@ TEST_CASE("onednn arithmetic on two operands broadcasts", "[onednn]") {
 }
 
 TEST_CASE("onednn arithmetic with a number", "[onednn]") {
-  const npu4_dtype dtype = each_dtype();
+  const npu_dtype dtype = each_dtype();
   const Shape shape{2, 3, 5, 7};
   check_node(dtype, "aten.add.Tensor", {shape}, R"("other":1.5)");
   check_node(dtype, "aten.add_.Tensor", {shape}, R"("other":3,"alpha":2)");
@@ -157,7 +157,7 @@ TEST_CASE("onednn arithmetic with a number", "[onednn]") {
 }
 
 TEST_CASE("onednn maximum keeps NaN", "[onednn]") {
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   Array a = random_array({4}, 1);
   Array b = random_array({4}, 2);
   a.values[1] = NAN;
@@ -170,7 +170,7 @@ TEST_CASE("onednn maximum keeps NaN", "[onednn]") {
 }
 
 TEST_CASE("onednn poolings", "[onednn]") {
-  const npu4_dtype dtype = each_dtype();
+  const npu_dtype dtype = each_dtype();
   const std::string most = "aten.max_pool2d.default", mean = "aten.avg_pool2d.default";
   check_node(dtype, most, {{2, 3, 8, 8}}, R"("kernel_size":[2,2])");
   check_node(dtype, most, {{5, 6, 6}}, R"("kernel_size":2)");
@@ -203,7 +203,7 @@ TEST_CASE("onednn poolings", "[onednn]") {
 }
 
 TEST_CASE("onednn rows: mean, softmax and layer_norm", "[onednn]") {
-  const npu4_dtype dtype = each_dtype();
+  const npu_dtype dtype = each_dtype();
   for (const std::string dims : {"[-1,-2]", "[1]", "[-1]", "[0,2]", "[0,1,2,3]", "[]"}) {
     for (const std::string keep : {"false", "true"})
       check_node(dtype, "aten.mean.dim", {{2, 9, 5, 6}},
@@ -213,7 +213,7 @@ TEST_CASE("onednn rows: mean, softmax and layer_norm", "[onednn]") {
     check_node(dtype, "aten.softmax.int", {{3, 5, 7}}, R"("dim":)" + dim);
     check_node(dtype, "aten.log_softmax.int", {{3, 5, 7}}, R"("dim":)" + dim);
   }
-  check_node(NPU4_BFLOAT16, "aten.softmax.int", {{3, 7}}, R"("dim":-1,"dtype":"torch.float32")");
+  check_node(NPU_BFLOAT16, "aten.softmax.int", {{3, 7}}, R"("dim":-1,"dtype":"torch.float32")");
   for (const Shape& width : {Shape{6}, Shape{5, 6}}) {
     const std::string attrs = R"("normalized_shape":)" + list_text(width) + R"(,"eps":1e-4)";
     check_node(dtype, "aten.layer_norm.default", {{2, 4, 5, 6}}, attrs);
@@ -222,7 +222,7 @@ TEST_CASE("onednn rows: mean, softmax and layer_norm", "[onednn]") {
 }
 
 TEST_CASE("onednn products", "[onednn]") {
-  const npu4_dtype dtype = each_dtype();
+  const npu_dtype dtype = each_dtype();
   for (const Shape& shape : {Shape{3, 10}, Shape{10}, Shape{2, 3, 10}, Shape{1, 10}}) {
     check_node(dtype, "aten.linear.default", {shape, {7, 10}});
     check_node(dtype, "aten.linear.default", {shape, {7, 10}, {7}});
@@ -262,7 +262,7 @@ TEST_CASE("onednn matrix products of transposed and sliced views", "[onednn]") {
 }
 
 TEST_CASE("onednn scaled_dot_product_attention", "[onednn]") {
-  const npu4_dtype dtype = each_dtype();
+  const npu_dtype dtype = each_dtype();
   const std::string op = "aten.scaled_dot_product_attention.default";
   const Shape q{2, 3, 5, 8}, k{2, 3, 6, 8}, v{2, 3, 6, 4};
   for (const std::string attrs : {"", R"("is_causal":true)", R"("scale":0.7)"})
@@ -275,7 +275,7 @@ TEST_CASE("onednn embedding", "[onednn]") {
   Array indices({2, 3});
   indices.values = {0, 4, 2, 4, 1, 3};
   model.weight("table", random_array({5, 7}, 1));
-  model.input("i", indices, NPU4_INT64);
+  model.input("i", indices, NPU_INT64);
   model.node("y", "aten.embedding.default", {"table", "i"});
   model.output("y");
   check_model(model);
@@ -296,38 +296,36 @@ TEST_CASE("onednn fails on an index outside its dimension, and names the node", 
   const bool is_matrix = std::string(one.op).find("index") == std::string::npos;
   Array indices(is_matrix ? Shape{2, 1} : Shape{2});
   indices.values = {1, static_cast<double>(GENERATE_COPY(5, wraps ? -6 : -1))};
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   model.input("x", random_array({5, 7}, 1));
-  model.input("i", indices, NPU4_INT64);
+  model.input("i", indices, NPU_INT64);
   model.node_stating(one.result, "y", one.op, {"x", "i"}, one.attrs);
   model.output("y");
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
-  REQUIRE(compiled.status == NPU4_OK);
+  REQUIRE(compiled.status == NPU_OK);
   const std::vector<Buffer> inputs = model.import_inputs(device.get());
   const std::vector<Buffer> outputs = model.make_outputs(device.get());
   CallError error;
-  CHECK(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) ==
-        NPU4_FAILED);
+  CHECK(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) == NPU_FAILED);
   CHECK(std::string(error.text).find("node 'y' (" + std::string(one.op)) != std::string::npos);
 }
 
 TEST_CASE("onednn embedding fails on an index outside the table", "[onednn]") {
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   Array indices({1});
   indices.values = {static_cast<double>(GENERATE(5, -1))};
   model.weight("table", random_array({5, 7}, 1));
-  model.input("i", indices, NPU4_INT64);
+  model.input("i", indices, NPU_INT64);
   model.node_stating({1, 7}, "y", "aten.embedding.default", {"table", "i"});
   model.output("y");
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
-  REQUIRE(compiled.status == NPU4_OK);
+  REQUIRE(compiled.status == NPU_OK);
   const std::vector<Buffer> inputs = model.import_inputs(device.get());
   const std::vector<Buffer> outputs = model.make_outputs(device.get());
   CallError error;
-  CHECK(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) ==
-        NPU4_FAILED);
+  CHECK(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) == NPU_FAILED);
   CHECK(std::string(error.text).find("node 'y'") != std::string::npos);
 }
 
@@ -362,7 +360,7 @@ TEST_CASE("onednn cat of convolutions on channels", "[onednn]") {
 }
 
 TEST_CASE("onednn moves elements without changing them", "[onednn]") {
-  const npu4_dtype dtype = GENERATE(NPU4_FLOAT32, NPU4_BFLOAT16, NPU4_INT64);
+  const npu_dtype dtype = GENERATE(NPU_FLOAT32, NPU_BFLOAT16, NPU_INT64);
   Model model(dtype);
   Array values({2, 3, 4});
   std::iota(values.values.begin(), values.values.end(), 1.0);
@@ -416,7 +414,7 @@ TEST_CASE("onednn splits and getitem", "[onednn]") {
 }
 
 TEST_CASE("onednn converts between float32 and bfloat16", "[onednn]") {
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   model.input("x", random_array({3, 5}, 1));
   model.node("narrow", "aten.to.dtype", {"x"}, R"("dtype":"torch.bfloat16")");
   model.node("wide", "aten.to.dtype", {"narrow"}, R"("dtype":"torch.float32")");
@@ -490,7 +488,7 @@ TEST_CASE("onednn computes what depends on weights alone", "[onednn]") {
 }
 
 TEST_CASE("onednn gives outputs memory of their own", "[onednn]") {
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   model.input("x", random_array({2, 6}, 1));
   model.node("a", "aten.view.default", {"x"}, R"("size":[3,4])");
   model.node("r", "aten.relu.default", {"x"});
@@ -498,11 +496,11 @@ TEST_CASE("onednn gives outputs memory of their own", "[onednn]") {
   for (const char* name : {"x", "a", "r", "b"}) model.output(name);
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
-  REQUIRE(compiled.status == NPU4_OK);
+  REQUIRE(compiled.status == NPU_OK);
   const std::vector<Buffer> inputs = model.import_inputs(device.get());
   const std::vector<Buffer> outputs = model.make_outputs(device.get());
   CallError error;
-  REQUIRE(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) == NPU4_OK);
+  REQUIRE(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) == NPU_OK);
   std::set<const void*> addresses{api().map(inputs[0].get())};
   for (const Buffer& output : outputs) {
     const void* address = api().map(output.get());
@@ -517,18 +515,18 @@ TEST_CASE("onednn gives outputs memory of their own", "[onednn]") {
 
 TEST_CASE("onednn refuses what it does not run, with node, op, argument and reason", "[onednn]") {
   const auto one_node = [](const std::string& op, const Shape& shape, const std::string& attrs,
-                           npu4_dtype dtype = NPU4_FLOAT32) {
+                           npu_dtype dtype = NPU_FLOAT32) {
     Model model(dtype);
     model.input("x", Array(shape));
     model.node_stating(shape, "bad", op, {"x"}, attrs);
     model.output("bad");
-    return refusal(model, NPU4_UNSUPPORTED);
+    return refusal(model, NPU_UNSUPPORTED);
   };
   CHECK(one_node("aten.cumprod.default", {2}, R"("dim":0)")
             .find("node 'bad' (aten.cumprod.default)") == 0);
   CHECK(one_node("aten.dropout.default", {2}, R"("p":0.5,"train":true)").find("argument 'train'") !=
         std::string::npos);
-  CHECK(one_node("aten.exp.default", {2}, "", NPU4_INT64).find("dtype int64") != std::string::npos);
+  CHECK(one_node("aten.exp.default", {2}, "", NPU_INT64).find("dtype int64") != std::string::npos);
   CHECK(one_node("aten.elu.default", {2}, R"("scale":2)").find("argument 'scale'") !=
         std::string::npos);
   CHECK(one_node("aten.relu.default", {2, 0}, "").find("no elements") != std::string::npos);
@@ -538,7 +536,7 @@ TEST_CASE("onednn refuses what it does not run, with node, op, argument and reas
 }
 
 TEST_CASE("onednn refuses a sub-IR that contradicts itself", "[onednn]") {
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   model.input("x", random_array({2, 6}, 1));
   const std::string variant =
       GENERATE(as<std::string>(), "shape", "elements", "dimension", "broadcast");
@@ -552,7 +550,7 @@ TEST_CASE("onednn refuses a sub-IR that contradicts itself", "[onednn]") {
     model.node_stating({2, 6}, "bad", "aten.add.Tensor", {"x", "y"});
   }
   model.output("bad");
-  CHECK(refusal(model, NPU4_INVALID).find("node 'bad'") != std::string::npos);
+  CHECK(refusal(model, NPU_INVALID).find("node 'bad'") != std::string::npos);
 }
 
 TEST_CASE("onednn refuses extents that oneDNN does not count", "[onednn]") {
@@ -574,7 +572,7 @@ TEST_CASE("onednn refuses extents that oneDNN does not count", "[onednn]") {
   const Device device = open_device();
   std::string blob;
   CallError error;
-  CHECK(api().compile(device.get(), text, {}, "{}", &blob, &error) == NPU4_UNSUPPORTED);
+  CHECK(api().compile(device.get(), text, {}, "{}", &blob, &error) == NPU_UNSUPPORTED);
   CHECK(std::string(error.text).find("an extent above 2147483647") != std::string::npos);
 }
 
@@ -594,20 +592,20 @@ TEST_CASE("onednn refuses a stated result that the operands do not give", "[oned
       Wrong{"aten.permute.default", R"("dims":[1,0])", {6, 8}, false},
       Wrong{"aten.sum.dim_IntList", R"("dim":[1])", {8}, false},
       Wrong{"aten.unsqueeze.default", R"("dim":0)", {6, 1, 8}, false});
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   model.input("x", random_array({6, 8}, 1));
   if (wrong.has_second) model.input("z", random_array({8, 8}, 2));
   std::vector<std::string> operands{"x"};
   if (wrong.has_second) operands.emplace_back("z");
   model.node_stating(wrong.stated, "bad", wrong.op, operands, wrong.attrs);
   model.output("bad");
-  const std::string text = refusal(model, NPU4_INVALID);
+  const std::string text = refusal(model, NPU_INVALID);
   INFO(wrong.op << ": " << text);
   CHECK(text.find("node 'bad'") != std::string::npos);
 }
 
 TEST_CASE("onednn keeps NaN through exp, hardsigmoid and softmax behind a product", "[onednn]") {
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   Array x = random_array({2, 4}, 1);
   x.values[1] = std::nan("");
   model.input("x", x);
@@ -623,7 +621,7 @@ TEST_CASE("onednn keeps NaN through exp, hardsigmoid and softmax behind a produc
 }
 
 TEST_CASE("onednn refuses weights, blobs and buffers that do not fit", "[onednn]") {
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   model.input("x", random_array({2, 6}, 1));
   model.weight("w", random_array({6}, 2));
   model.node("y", "aten.add.Tensor", {"x", "w"});
@@ -632,46 +630,46 @@ TEST_CASE("onednn refuses weights, blobs and buffers that do not fit", "[onednn]
   CallError error;
   const std::string text = model.text();
   std::string blob;
-  CHECK(api().compile(device.get(), text, {}, nullptr, &blob, &error) == NPU4_INVALID);
+  CHECK(api().compile(device.get(), text, {}, nullptr, &blob, &error) == NPU_INVALID);
   CHECK(std::string(error.text).find("'w'") != std::string::npos);
   CHECK(api().compile(device.get(), text.substr(0, text.size() - 1), {}, nullptr, &blob, &error) ==
-        NPU4_INVALID);
+        NPU_INVALID);
 
   const Compiled compiled = compile(device.get(), model);
-  REQUIRE(compiled.status == NPU4_OK);
-  npu4_model* loaded = nullptr;
+  REQUIRE(compiled.status == NPU_OK);
+  npu_model* loaded = nullptr;
   auto weights = model.weight_views();
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{7}, std::size_t{16}, compiled.blob.size() - 1}) {
     CHECK(api().load(device.get(), compiled.blob.substr(0, size), weights, &loaded, &error) ==
-          NPU4_INVALID);
+          NPU_INVALID);
   }
   const Shape wrong{3};
   weights[0].shape = wrong.data();
-  CHECK(api().compile(device.get(), text, weights, nullptr, &blob, &error) == NPU4_INVALID);
+  CHECK(api().compile(device.get(), text, weights, nullptr, &blob, &error) == NPU_INVALID);
   CHECK(api().compile(device.get(), text, model.weight_views(), R"({"precision":"f8"})", &blob,
-                      &error) == NPU4_INVALID);
+                      &error) == NPU_INVALID);
   CHECK(std::string(error.text).find("'precision'") != std::string::npos);
   CHECK(blob.empty());
   CHECK(loaded == nullptr);
 
-  npu4_buffer* buffer = nullptr;
-  CHECK(api().create_buffer(device.get(), NPU4_FLOAT32, {2, -1}, &buffer, &error) == NPU4_INVALID);
+  npu_buffer* buffer = nullptr;
+  CHECK(api().create_buffer(device.get(), NPU_FLOAT32, {2, -1}, &buffer, &error) == NPU_INVALID);
   const std::int64_t large = std::int64_t{1} << 40;
-  CHECK(api().create_buffer(device.get(), NPU4_FLOAT32, {large, large}, &buffer, &error) ==
-        NPU4_INVALID);
-  REQUIRE(api().create_buffer(device.get(), NPU4_FLOAT32, {6, 2}, &buffer, &error) == NPU4_OK);
+  CHECK(api().create_buffer(device.get(), NPU_FLOAT32, {large, large}, &buffer, &error) ==
+        NPU_INVALID);
+  REQUIRE(api().create_buffer(device.get(), NPU_FLOAT32, {6, 2}, &buffer, &error) == NPU_OK);
   const Buffer transposed(buffer);
-  const std::vector<npu4_buffer*> outputs = {nullptr};
-  CHECK(api().run(compiled.program.get(), {buffer}, outputs, &error) == NPU4_INVALID);
+  const std::vector<npu_buffer*> outputs = {nullptr};
+  CHECK(api().run(compiled.program.get(), {buffer}, outputs, &error) == NPU_INVALID);
   CHECK(std::string(error.text).find("input 'x'") != std::string::npos);
-  CHECK(api().run(compiled.program.get(), {}, outputs, &error) == NPU4_INVALID);
+  CHECK(api().run(compiled.program.get(), {}, outputs, &error) == NPU_INVALID);
   float many[13];
-  CHECK(api().read(buffer, many, sizeof many, &error) == NPU4_INVALID);
+  CHECK(api().read(buffer, many, sizeof many, &error) == NPU_INVALID);
 }
 
 TEST_CASE("onednn reads weights at any address", "[onednn]") {
-  Model model(NPU4_FLOAT32);
+  Model model(NPU_FLOAT32);
   model.input("x", random_array({3, 4}, 1));
   model.weight("w", random_array({4}, 2));
   model.node("y", "aten.add.Tensor", {"x", "w"});
@@ -683,16 +681,16 @@ TEST_CASE("onednn reads weights at any address", "[onednn]") {
   weights[0].data = odd.data() + 1;
   CallError error;
   std::string blob;
-  REQUIRE(api().compile(device.get(), model.text(), weights, "{}", &blob, &error) == NPU4_OK);
+  REQUIRE(api().compile(device.get(), model.text(), weights, "{}", &blob, &error) == NPU_OK);
   // The blob, too, may lie anywhere; it alone has what load needs.
   blob.insert(blob.begin(), '\0');
   LoadedModel loaded;
   Program program;
   REQUIRE(load(device.get(), std::string_view(blob).substr(1), {}, loaded, program, error) ==
-          NPU4_OK);
+          NPU_OK);
   const std::vector<Buffer> inputs = model.import_inputs(device.get());
   const std::vector<Buffer> outputs = model.make_outputs(device.get());
-  REQUIRE(api().run(program.get(), handles(inputs), handles(outputs), &error) == NPU4_OK);
+  REQUIRE(api().run(program.get(), handles(inputs), handles(outputs), &error) == NPU_OK);
   check_close(read_buffer(outputs[0].get(), model.expected("y")), model.expected("y"));
 }
 

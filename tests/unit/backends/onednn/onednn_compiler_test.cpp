@@ -61,77 +61,77 @@ struct Compiled {
     for (const TensorId id : graph.graph_inputs()) {
       inputs.push_back(random_values(graph.tensor(id), engine));
     }
-    std::vector<npu4_tensor> views;
+    std::vector<npu_tensor> views;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       if (graph.tensors()[i].kind != TensorKind::kWeight) continue;
       views.push_back(view(weights[i], graph.tensors()[i].name.c_str()));
     }
     CallError error;
-    const npu4_status status =
+    const npu_status status =
         api().compile(device.get(), text, views, options.c_str(), &blob, &error);
     INFO(error.text);
-    REQUIRE(status == NPU4_OK);
+    REQUIRE(status == NPU_OK);
     std::string bytes;
-    REQUIRE(api().blob_report(device.get(), blob, &bytes, &error) == NPU4_OK);
+    REQUIRE(api().blob_report(device.get(), blob, &bytes, &error) == NPU_OK);
     report = Json::parse(bytes);
   }
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
 
-  static npu4_tensor view(const Tensor& tensor, const char* name) {
-    return test::tensor_view(name, static_cast<npu4_dtype>(tensor.dtype()), tensor.shape(),
+  static npu_tensor view(const Tensor& tensor, const char* name) {
+    return test::tensor_view(name, static_cast<npu_dtype>(tensor.dtype()), tensor.shape(),
                              tensor.data(), tensor.bytes());
   }
 
-  std::vector<Tensor> run(npu4_device* on) const {
+  std::vector<Tensor> run(npu_device* on) const {
     test::onednn::LoadedModel model;
     test::onednn::Program program;
     CallError error;
-    const npu4_status status = load(on, blob, {}, model, program, error);
+    const npu_status status = load(on, blob, {}, model, program, error);
     INFO(error.text);
-    REQUIRE(status == NPU4_OK);
+    REQUIRE(status == NPU_OK);
     std::vector<Buffer> arguments;
     for (const Tensor& input : inputs) {
-      npu4_buffer* buffer = nullptr;
-      REQUIRE(api().import_tensor(on, view(input, ""), &buffer, &error) == NPU4_OK);
+      npu_buffer* buffer = nullptr;
+      REQUIRE(api().import_tensor(on, view(input, ""), &buffer, &error) == NPU_OK);
       arguments.emplace_back(buffer);
     }
     std::vector<Buffer> outputs;
     for (const TensorId id : graph.graph_outputs()) {
       const TensorInfo& info = graph.tensor(id);
-      npu4_buffer* buffer = nullptr;
-      REQUIRE(api().create_buffer(on, static_cast<npu4_dtype>(info.dtype), info.shape, &buffer,
-                                  &error) == NPU4_OK);
+      npu_buffer* buffer = nullptr;
+      REQUIRE(api().create_buffer(on, static_cast<npu_dtype>(info.dtype), info.shape, &buffer,
+                                  &error) == NPU_OK);
       outputs.emplace_back(buffer);
     }
-    std::vector<npu4_span> by_step(report.at("steps").size());
-    std::vector<npu4_span> by_node(graph.nodes().size());
-    auto profile = test::sized_struct<npu4_profile>();
+    std::vector<npu_span> by_step(report.at("steps").size());
+    std::vector<npu_span> by_node(graph.nodes().size());
+    auto profile = test::sized_struct<npu_profile>();
     profile.steps = by_step.data();
     profile.step_count = by_step.size();
     profile.nodes = by_node.data();
     profile.node_count = by_node.size();
     for (int repeat = 0; repeat < 2; ++repeat) {  // a second run meets used memory
       REQUIRE(api().run(program.get(), handles(arguments), handles(outputs), &error, &profile) ==
-              NPU4_OK);
+              NPU_OK);
     }
     check_times(by_step, by_node);
     ++profile.step_count;
     CHECK(api().run(program.get(), handles(arguments), handles(outputs), &error, &profile) ==
-          NPU4_INVALID);
+          NPU_INVALID);
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const TensorInfo& info = graph.tensor(graph.graph_outputs()[i]);
       Tensor result(info.dtype, info.shape);
       REQUIRE(api().read(outputs[i].get(), result.mutable_data(), result.bytes(), &error) ==
-              NPU4_OK);
+              NPU_OK);
       results.push_back(result);
     }
     return results;
   }
 
   /// Of one run: those of the report's steps are those of the nodes that they name.
-  void check_times(const std::vector<npu4_span>& by_step, std::vector<npu4_span> by_node) const {
+  void check_times(const std::vector<npu_span>& by_step, std::vector<npu_span> by_node) const {
     const Json& steps = report.at("steps");
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const Json* node = find_member(steps[i], "node");
@@ -140,12 +140,12 @@ struct Compiled {
       REQUIRE(id.valid());
       by_node[static_cast<std::size_t>(id.value)].end -= by_step[i].end - by_step[i].begin;
     }
-    for (const npu4_span& left : by_node) CHECK(left.end == left.begin);
+    for (const npu_span& left : by_node) CHECK(left.end == left.begin);
   }
 
   /// The largest difference from the cpu device, relative to the largest value.
   double error_against_cpu() { return error_against_cpu(device.get()); }
-  double error_against_cpu(npu4_device* on) {
+  double error_against_cpu(npu_device* on) {
     ::setenv("NPU_BACKEND_PATH", npu::test::backend_dir(), 1);
     const Target target = load_target("host");
     for (Node& node : graph.nodes()) node.device = "cpu";
@@ -241,7 +241,7 @@ void check_bfloat16(const GraphBuilder& builder, double most) {
   const std::string text = builder.text();
   std::string blob;
   CallError error;
-  CHECK(api().compile(device.get(), text, {}, options.c_str(), &blob, &error) == NPU4_UNSUPPORTED);
+  CHECK(api().compile(device.get(), text, {}, options.c_str(), &blob, &error) == NPU_UNSUPPORTED);
   CHECK(std::string(error.text) == "precision bf16 needs a CPU with AVX-512; the level here is '" +
                                        test::onednn::isa_level() + "'");
 }
@@ -1175,9 +1175,9 @@ TEST_CASE("onednn's blobs hold a plan, and no sub-IR to lower again", "[onednn][
   const auto refusal = [&](std::size_t byte, char value) {
     std::string changed = blob;
     changed[byte] = value;
-    npu4_model* model = nullptr;
+    npu_model* model = nullptr;
     CallError error;
-    CHECK(api().load(compiled.device.get(), changed, {}, &model, &error) == NPU4_INVALID);
+    CHECK(api().load(compiled.device.get(), changed, {}, &model, &error) == NPU_INVALID);
     CHECK(model == nullptr);
     return std::string(error.text);
   };

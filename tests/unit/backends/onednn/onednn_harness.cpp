@@ -14,14 +14,14 @@
 
 namespace npu::test::onednn {
 
-DType dtype_of(npu4_dtype dtype) {
-  return dtype == NPU4_INT64      ? DType::kInt64
-         : dtype == NPU4_INT8     ? DType::kInt8
-         : dtype == NPU4_UINT8    ? DType::kUInt8
-         : dtype == NPU4_BFLOAT16 ? DType::kBFloat16
-                                  : DType::kFloat32;
+DType dtype_of(npu_dtype dtype) {
+  return dtype == NPU_INT64      ? DType::kInt64
+         : dtype == NPU_INT8     ? DType::kInt8
+         : dtype == NPU_UINT8    ? DType::kUInt8
+         : dtype == NPU_BFLOAT16 ? DType::kBFloat16
+                                 : DType::kFloat32;
 }
-std::string dtype_text(npu4_dtype dtype) { return std::string(dtype_name(dtype_of(dtype))); }
+std::string dtype_text(npu_dtype dtype) { return std::string(dtype_name(dtype_of(dtype))); }
 
 Array random_array(const Shape& shape, std::uint32_t seed) {
   Array array(shape);
@@ -52,14 +52,14 @@ std::string isa_level() {
 }
 
 Device open_device(int threads) {
-  npu4_device* device = nullptr;
+  npu_device* device = nullptr;
   CallError error;
   const auto count = static_cast<std::uint32_t>(threads);
-  REQUIRE(api().open_device(count, R"({"unknown":1})", &device, &error) == NPU4_OK);
+  REQUIRE(api().open_device(count, R"({"unknown":1})", &device, &error) == NPU_OK);
   return Device(device);
 }
 
-Data encode(const std::string& name, const Array& array, npu4_dtype dtype) {
+Data encode(const std::string& name, const Array& array, npu_dtype dtype) {
   Tensor tensor(dtype_of(dtype), array.shape);
   for (std::size_t i = 0; i < array.values.size(); ++i)
     conformance::set_element(tensor, static_cast<std::int64_t>(i), array.values[i]);
@@ -81,12 +81,12 @@ Array decode(const Data& data) {
   return array;
 }
 
-void Model::input(const std::string& name, const Array& array, npu4_dtype dtype) {
+void Model::input(const std::string& name, const Array& array, npu_dtype dtype) {
   inputs_.push_back(encode(name, array, dtype));
   tensors_[name] = conformance::values_of(tensor_of(inputs_.back()));
 }
 
-void Model::weight(const std::string& name, const Array& array, npu4_dtype dtype) {
+void Model::weight(const std::string& name, const Array& array, npu_dtype dtype) {
   weights_.push_back(encode(name, array, dtype));
   tensors_[name] = conformance::values_of(tensor_of(weights_.back()));
 }
@@ -102,7 +102,7 @@ void Model::node(const std::string& name, const std::string& op,
 
 void Model::node_stating(const Shape& shape, const std::string& name, const std::string& op,
                          const std::vector<std::string>& operands, const std::string& attrs,
-                         std::optional<npu4_dtype> dtype) {
+                         std::optional<npu_dtype> dtype) {
   const DType stated = onednn::dtype_of(dtype.value_or(dtype_));
   add(name, op, operands, attrs, {conformance::make_values(shape, stated)});
 }
@@ -134,38 +134,38 @@ std::string Model::text() const {
   return result + R"(],"weight_name_mapping":{},"nodes":[)" + nodes_ + "]}";
 }
 
-std::vector<npu4_tensor> Model::weight_views() const {
-  std::vector<npu4_tensor> views;
+std::vector<npu_tensor> Model::weight_views() const {
+  std::vector<npu_tensor> views;
   for (const Data& data : weights_) views.push_back(data.view());
   return views;
 }
 
-std::vector<Buffer> Model::import_inputs(npu4_device* device) const {
+std::vector<Buffer> Model::import_inputs(npu_device* device) const {
   std::vector<Buffer> buffers;
   for (const Data& data : inputs_) {
-    npu4_buffer* buffer = nullptr;
+    npu_buffer* buffer = nullptr;
     CallError error;
-    REQUIRE(api().import_tensor(device, data.view(), &buffer, &error) == NPU4_OK);
+    REQUIRE(api().import_tensor(device, data.view(), &buffer, &error) == NPU_OK);
     buffers.emplace_back(buffer);
   }
   return buffers;
 }
 
-std::vector<Buffer> Model::make_outputs(npu4_device* device) const {
+std::vector<Buffer> Model::make_outputs(npu_device* device) const {
   std::vector<Buffer> buffers;
   for (const std::string& name : outputs_) {
     const Values& like = tensors_.at(name);
-    npu4_buffer* buffer = nullptr;
+    npu_buffer* buffer = nullptr;
     CallError error;
-    const auto dtype = static_cast<npu4_dtype>(like.dtype);
-    REQUIRE(api().create_buffer(device, dtype, like.shape, &buffer, &error) == NPU4_OK);
+    const auto dtype = static_cast<npu_dtype>(like.dtype);
+    REQUIRE(api().create_buffer(device, dtype, like.shape, &buffer, &error) == NPU_OK);
     buffers.emplace_back(buffer);
   }
   return buffers;
 }
 
-std::vector<npu4_buffer*> handles(const std::vector<Buffer>& buffers) {
-  std::vector<npu4_buffer*> pointers;
+std::vector<npu_buffer*> handles(const std::vector<Buffer>& buffers) {
+  std::vector<npu_buffer*> pointers;
   for (const Buffer& buffer : buffers) pointers.push_back(buffer.get());
   return pointers;
 }
@@ -190,38 +190,37 @@ std::string with_groups(const std::string& text) {
   }
 }
 
-Compiled compile(npu4_device* device, const Model& model) {
+Compiled compile(npu_device* device, const Model& model) {
   Compiled result;
   CallError error;
   const auto weights = model.weight_views();
   result.status =
       api().compile(device, with_groups(model.text()), weights, nullptr, &result.blob, &error);
-  if (result.status == NPU4_OK) {
+  if (result.status == NPU_OK) {
     result.status = load(device, result.blob, weights, result.model, result.program, error);
   }
   result.text = error.text;
   return result;
 }
 
-npu4_status load(npu4_device* device, std::string_view blob,
-                 const std::vector<npu4_tensor>& weights, LoadedModel& model, Program& program,
-                 CallError& error) {
-  npu4_model* loaded = nullptr;
-  npu4_status status = api().load(device, blob, weights, &loaded, &error);
+npu_status load(npu_device* device, std::string_view blob, const std::vector<npu_tensor>& weights,
+                LoadedModel& model, Program& program, CallError& error) {
+  npu_model* loaded = nullptr;
+  npu_status status = api().load(device, blob, weights, &loaded, &error);
   model.reset(loaded);
-  if (status != NPU4_OK) return status;
-  npu4_program* made = nullptr;
+  if (status != NPU_OK) return status;
+  npu_program* made = nullptr;
   status = api().create_program(loaded, &made, &error);
   program.reset(made);
   return status;
 }
 
-Data read_buffer(npu4_buffer* buffer, const Values& like) {
-  Data data{"", static_cast<npu4_dtype>(like.dtype), like.shape, {}};
+Data read_buffer(npu_buffer* buffer, const Values& like) {
+  Data data{"", static_cast<npu_dtype>(like.dtype), like.shape, {}};
   const Tensor tensor(like.dtype, like.shape);
   data.bytes.resize(tensor.bytes());
   CallError error;
-  REQUIRE(api().read(buffer, data.bytes.data(), data.bytes.size(), &error) == NPU4_OK);
+  REQUIRE(api().read(buffer, data.bytes.data(), data.bytes.size(), &error) == NPU_OK);
   return data;
 }
 
@@ -240,11 +239,11 @@ void check_close(const Data& actual, const Values& expected) {
   }
 }
 
-std::vector<Data> run_once(npu4_device* device, const Compiled& compiled, const Model& model) {
+std::vector<Data> run_once(npu_device* device, const Compiled& compiled, const Model& model) {
   const std::vector<Buffer> inputs = model.import_inputs(device);
   const std::vector<Buffer> outputs = model.make_outputs(device);
   CallError error;
-  REQUIRE(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) == NPU4_OK);
+  REQUIRE(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) == NPU_OK);
   std::vector<Data> results;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     results.push_back(read_buffer(outputs[i].get(), model.expected(model.outputs()[i])));
@@ -257,29 +256,29 @@ void check_model(const Model& model) {
   const Compiled compiled = compile(device.get(), model);
   INFO(model.text());
   INFO(compiled.text);
-  REQUIRE(compiled.status == NPU4_OK);
+  REQUIRE(compiled.status == NPU_OK);
   const std::vector<Buffer> inputs = model.import_inputs(device.get());
   const std::vector<Buffer> outputs = model.make_outputs(device.get());
-  std::vector<npu4_span> times(model.node_count());
-  auto profile = sized_struct<npu4_profile>();
+  std::vector<npu_span> times(model.node_count());
+  auto profile = sized_struct<npu_profile>();
   profile.nodes = times.data();
   profile.node_count = times.size();
   CallError error;
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const npu4_status status = api().run(compiled.program.get(), handles(inputs), handles(outputs),
-                                         &error, repeat == 0 ? nullptr : &profile);
+    const npu_status status = api().run(compiled.program.get(), handles(inputs), handles(outputs),
+                                        &error, repeat == 0 ? nullptr : &profile);
     INFO(error.text);
-    REQUIRE(status == NPU4_OK);
+    REQUIRE(status == NPU_OK);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const std::string& name = model.outputs()[i];
       INFO("output " << name);
       check_close(read_buffer(outputs[i].get(), model.expected(name)), model.expected(name));
     }
   }
-  for (const npu4_span& node : times) REQUIRE(node.flags != 0);
+  for (const npu_span& node : times) REQUIRE(node.flags != 0);
 }
 
-std::string refusal(const Model& model, npu4_status status) {
+std::string refusal(const Model& model, npu_status status) {
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
   INFO(compiled.text);
@@ -288,11 +287,11 @@ std::string refusal(const Model& model, npu4_status status) {
   return compiled.text;
 }
 
-npu4_dtype each_dtype() { return GENERATE(NPU4_FLOAT32, NPU4_BFLOAT16); }
+npu_dtype each_dtype() { return GENERATE(NPU_FLOAT32, NPU_BFLOAT16); }
 
 std::string list_text(const Index& values) { return Json(values).dump(); }
 
-void check_node(npu4_dtype dtype, const std::string& op, const std::vector<Shape>& operands,
+void check_node(npu_dtype dtype, const std::string& op, const std::vector<Shape>& operands,
                 const std::string& attrs, bool has_weights) {
   INFO(op << " " << attrs);
   Model model(dtype);

@@ -51,48 +51,48 @@ inline bool has_avx2() { return isa_level() != "generic"; }
 bool multiplies_int8();
 
 struct Freer {
-  void operator()(npu4_device* device) const { api()->device_close(device); }
-  void operator()(npu4_model* model) const { api()->model_free(model); }
-  void operator()(npu4_program* program) const { api()->program_free(program); }
-  void operator()(npu4_buffer* buffer) const { api()->buffer_free(buffer); }
+  void operator()(npu_device* device) const { api()->device_close(device); }
+  void operator()(npu_model* model) const { api()->model_free(model); }
+  void operator()(npu_program* program) const { api()->program_free(program); }
+  void operator()(npu_buffer* buffer) const { api()->buffer_free(buffer); }
 };
-using Device = std::unique_ptr<npu4_device, Freer>;
-using LoadedModel = std::unique_ptr<npu4_model, Freer>;
-using Program = std::unique_ptr<npu4_program, Freer>;
-using Buffer = std::unique_ptr<npu4_buffer, Freer>;
+using Device = std::unique_ptr<npu_device, Freer>;
+using LoadedModel = std::unique_ptr<npu_model, Freer>;
+using Program = std::unique_ptr<npu_program, Freer>;
+using Buffer = std::unique_ptr<npu_buffer, Freer>;
 /// As calls take them.
-std::vector<npu4_buffer*> handles(const std::vector<Buffer>& buffers);
+std::vector<npu_buffer*> handles(const std::vector<Buffer>& buffers);
 
 Device open_device(int threads = 2);
 
 /// A tensor's bytes in its dtype.
 struct Data {
   std::string name;
-  npu4_dtype dtype = NPU4_FLOAT32;
+  npu_dtype dtype = NPU_FLOAT32;
   Shape shape;
   std::vector<char> bytes;
 
-  npu4_tensor view() const {
+  npu_tensor view() const {
     return tensor_view(name.c_str(), dtype, shape, bytes.data(), bytes.size());
   }
 };
 
-DType dtype_of(npu4_dtype dtype);
+DType dtype_of(npu_dtype dtype);
 /// As documents spell it.
-std::string dtype_text(npu4_dtype dtype);
-Data encode(const std::string& name, const Array& array, npu4_dtype dtype);
+std::string dtype_text(npu_dtype dtype);
+Data encode(const std::string& name, const Array& array, npu_dtype dtype);
 Array decode(const Data& data);
 
 /// A sub-IR under construction, its data, and the expected results.
 class Model {
  public:
-  explicit Model(npu4_dtype dtype) : dtype_(dtype) {}
-  npu4_dtype dtype() const { return dtype_; }
+  explicit Model(npu_dtype dtype) : dtype_(dtype) {}
+  npu_dtype dtype() const { return dtype_; }
 
   /// Adds a graph input, whose values are rounded to the type.
-  void input(const std::string& name, const Array& array, npu4_dtype dtype);
+  void input(const std::string& name, const Array& array, npu_dtype dtype);
   void input(const std::string& name, const Array& array) { input(name, array, dtype_); }
-  void weight(const std::string& name, const Array& array, npu4_dtype dtype);
+  void weight(const std::string& name, const Array& array, npu_dtype dtype);
   void weight(const std::string& name, const Array& array) { weight(name, array, dtype_); }
 
   /// Adds a node, whose results have its name, or "_0" and so on behind it.
@@ -101,13 +101,13 @@ class Model {
   /// The same for one that states another shape, or has no definition.
   void node_stating(const Shape& shape, const std::string& name, const std::string& op,
                     const std::vector<std::string>& operands, const std::string& attrs = "",
-                    std::optional<npu4_dtype> dtype = {});
+                    std::optional<npu_dtype> dtype = {});
   void output(const std::string& name) { outputs_.push_back(name); }
 
   std::string text() const;
-  std::vector<npu4_tensor> weight_views() const;
-  std::vector<Buffer> import_inputs(npu4_device* device) const;
-  std::vector<Buffer> make_outputs(npu4_device* device) const;
+  std::vector<npu_tensor> weight_views() const;
+  std::vector<Buffer> import_inputs(npu_device* device) const;
+  std::vector<Buffer> make_outputs(npu_device* device) const;
   const std::vector<std::string>& outputs() const { return outputs_; }
   const Values& expected(const std::string& name) const { return tensors_.at(name); }
   std::size_t node_count() const { return node_count_; }
@@ -117,7 +117,7 @@ class Model {
            const std::string& attrs, std::vector<Values> results);
   std::string mention(const std::string& name) const;
 
-  npu4_dtype dtype_;
+  npu_dtype dtype_;
   std::vector<Data> inputs_;
   std::vector<Data> weights_;
   std::vector<std::string> outputs_;
@@ -131,34 +131,33 @@ class Model {
 std::string with_groups(const std::string& text);
 
 struct Compiled {
-  npu4_status status = NPU4_OK;
+  npu_status status = NPU_OK;
   std::string text;
   std::string blob;
   LoadedModel model;  ///< reads the blob
   Program program;
 };
 
-Compiled compile(npu4_device* device, const Model& model);
+Compiled compile(npu_device* device, const Model& model);
 /// What a device compiled, loaded with one program. The blob outlives both.
-npu4_status load(npu4_device* device, std::string_view blob,
-                 const std::vector<npu4_tensor>& weights, LoadedModel& model, Program& program,
-                 CallError& error);
+npu_status load(npu_device* device, std::string_view blob, const std::vector<npu_tensor>& weights,
+                LoadedModel& model, Program& program, CallError& error);
 /// A buffer like a value.
-Data read_buffer(npu4_buffer* buffer, const Values& like);
+Data read_buffer(npu_buffer* buffer, const Values& like);
 /// The outputs of one run.
-std::vector<Data> run_once(npu4_device* device, const Compiled& compiled, const Model& model);
+std::vector<Data> run_once(npu_device* device, const Compiled& compiled, const Model& model);
 void check_close(const Data& actual, const Values& expected);
 /// Compiles and runs a model, twice (a second run meets used memory), and compares every output.
 void check_model(const Model& model);
 /// Compiles a model that has to be refused; returns the text.
-std::string refusal(const Model& model, npu4_status status);
+std::string refusal(const Model& model, npu_status status);
 /// Runs the test case once with each of float32 and bfloat16.
-npu4_dtype each_dtype();
+npu_dtype each_dtype();
 /// As JSON.
 std::string list_text(const Index& values);
 
 /// A node of random operands, of which the first is an input, and the others weights if asked for.
-void check_node(npu4_dtype dtype, const std::string& op, const std::vector<Shape>& operands,
+void check_node(npu_dtype dtype, const std::string& op, const std::vector<Shape>& operands,
                 const std::string& attrs = "", bool has_weights = true);
 
 }  // namespace npu::test::onednn

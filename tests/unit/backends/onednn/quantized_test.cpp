@@ -15,10 +15,10 @@ namespace {
 struct Quantization {
   double scale = 1;
   int zero_point = 0;
-  npu4_dtype dtype = NPU4_UINT8;
+  npu_dtype dtype = NPU_UINT8;
   bool divides = false;
-  int least() const { return dtype == NPU4_INT8 ? -128 : 0; }
-  int most() const { return dtype == NPU4_INT8 ? 127 : 255; }
+  int least() const { return dtype == NPU_INT8 ? -128 : 0; }
+  int most() const { return dtype == NPU_INT8 ? 127 : 255; }
 
   std::string attrs() const {
     return R"("scale":)" + std::to_string(scale) + R"(,"zero_point":)" +
@@ -33,7 +33,7 @@ const std::string kLibrary = "quantized_decomposed.";
 /// A model in whose middle floats are quantized numbers.
 class QuantizedModel : public Model {
  public:
-  QuantizedModel() : Model(NPU4_FLOAT32) {}
+  QuantizedModel() : Model(NPU_FLOAT32) {}
 
   /// Numbers that a host passes, as floats.
   void numbers(const std::string& name, const Shape& shape, const Quantization& as,
@@ -58,9 +58,9 @@ class QuantizedModel : public Model {
     weight("q_" + name,
            map_values(random_array(shape, seed),
                       [](double x) { return std::clamp(std::round(x * 63), -127., 127.); }),
-           NPU4_INT8);
+           NPU_INT8);
     weight("s_" + name, scales);
-    weight("z_" + name, Array({shape[0]}), NPU4_INT64);
+    weight("z_" + name, Array({shape[0]}), NPU_INT64);
     node(name, kLibrary + "dequantize_per_channel.default", {"q_" + name, "s_" + name, "z_" + name},
          R"("axis":0,"quant_min":-127,"quant_max":127,"dtype":"torch.int8")");
   }
@@ -79,7 +79,7 @@ class QuantizedModel : public Model {
     const Compiled compiled = compile(device.get(), *this);
     INFO(text());
     INFO(compiled.text);
-    REQUIRE(compiled.status == NPU4_OK);
+    REQUIRE(compiled.status == NPU_OK);
     for (int repeat = 0; repeat < 2; ++repeat) {
       const std::vector<Data> results = run_once(device.get(), compiled, *this);
       for (std::size_t i = 0; i < results.size(); ++i) {
@@ -93,7 +93,7 @@ class QuantizedModel : public Model {
   void compare(const Data& data, const std::string& name, double differing) const {
     INFO("output " << name);
     const Values& wanted = expected(name);
-    if (data.dtype == NPU4_FLOAT32) return check_close(data, wanted);
+    if (data.dtype == NPU_FLOAT32) return check_close(data, wanted);
     REQUIRE(onednn::dtype_of(data.dtype) == wanted.dtype);
     REQUIRE(data.shape == wanted.shape);
     const Array actual = decode(data);
@@ -105,10 +105,10 @@ class QuantizedModel : public Model {
     CHECK(static_cast<double>(differ) <= differing * static_cast<double>(wanted.data.size()) + 1);
   }
 
-  static std::vector<std::string> kernels(npu4_device* device, const Compiled& compiled) {
+  static std::vector<std::string> kernels(npu_device* device, const Compiled& compiled) {
     std::string bytes;
     CallError error;
-    REQUIRE(api().blob_report(device, compiled.blob, &bytes, &error) == NPU4_OK);
+    REQUIRE(api().blob_report(device, compiled.blob, &bytes, &error) == NPU_OK);
     const Json report = Json::parse(bytes);
     std::vector<std::string> names;
     for (const Json& step : report.at("steps")) {
@@ -127,9 +127,9 @@ void check_kernels(const QuantizedModel& model, const Names& expected) {
   if (multiplies_int8()) CHECK(found == expected);
 }
 
-constexpr Quantization kAsymmetric{0.0213, 131, NPU4_UINT8, true};
-constexpr Quantization kPositive{0.0417, 0, NPU4_UINT8, false};
-constexpr Quantization kSigned{0.0307, -5, NPU4_INT8, false};
+constexpr Quantization kAsymmetric{0.0213, 131, NPU_UINT8, true};
+constexpr Quantization kPositive{0.0417, 0, NPU_UINT8, false};
+constexpr Quantization kSigned{0.0307, -5, NPU_INT8, false};
 
 struct Case {
   Shape x;
@@ -224,7 +224,7 @@ TEST_CASE("onednn: a convolution in one and in three dimensions on int8", "[oned
 TEST_CASE("onednn: a sum behind an int8 convolution has a scale of its own",
           "[onednn][quantized]") {
   const bool is_read_later = GENERATE(false, true);
-  const Quantization of_sum = GENERATE(Quantization{0.0523, 120, NPU4_UINT8}, kSigned);
+  const Quantization of_sum = GENERATE(Quantization{0.0523, 120, NPU_UINT8}, kSigned);
   QuantizedModel model;
   model.numbers("x", {1, 16, 9, 9}, kAsymmetric, 1);
   model.numbers("r", {1, 16, 9, 9}, of_sum, 4);
@@ -271,7 +271,7 @@ TEST_CASE("onednn: matrix products between conversions are one kernel", "[onednn
     model.numbers("a", {2, 5, 40}, from, 1);
     model.numbers("b", {2, 40, 9}, kSigned, 2);
     model.node("y", "aten.bmm.default", {"a", "b"});
-    model.quantize("q", "y", Quantization{0.2613, 128, NPU4_UINT8});
+    model.quantize("q", "y", Quantization{0.2613, 128, NPU_UINT8});
     const Names found = model.check();
     if (multiplies_int8()) CHECK(found.size() == 1);
   }
@@ -366,13 +366,13 @@ TEST_CASE("onednn: ops between conversions need no floats", "[onednn][quantized]
 TEST_CASE("onednn: conversions alone", "[onednn][quantized]") {
   QuantizedModel model;
   const Quantization to = GENERATE(kAsymmetric, kPositive, kSigned);
-  model.input("x", random_array({2, 3, 5, 7}, 1), NPU4_FLOAT32);
+  model.input("x", random_array({2, 3, 5, 7}, 1), NPU_FLOAT32);
   model.quantize("q", "x", to);
   model.dequantize("y", "q", to);
   model.output("y");
   const Device device = open_device();
   const Compiled compiled = compile(device.get(), model);
-  REQUIRE(compiled.status == NPU4_OK);
+  REQUIRE(compiled.status == NPU_OK);
   const std::vector<Data> results = run_once(device.get(), compiled, model);
   const Array numbers = decode(results[0]);
   const Array floats = decode(results[1]);
@@ -404,13 +404,13 @@ TEST_CASE("onednn: a group between conversions is checked as its nodes are",
     model.output("q");
   }
   const Device device = open_device();
-  CHECK(compile(device.get(), model).status != NPU4_OK);
+  CHECK(compile(device.get(), model).status != NPU_OK);
 }
 
 TEST_CASE("onednn: numbers that no byte has stay with floats", "[onednn][quantized]") {
   QuantizedModel model;
-  const Quantization far = GENERATE(Quantization{0.0213, 300, NPU4_UINT8, false},
-                                    Quantization{0.0213, -129, NPU4_INT8, false});
+  const Quantization far = GENERATE(Quantization{0.0213, 300, NPU_UINT8, false},
+                                    Quantization{0.0213, -129, NPU_INT8, false});
   model.input("q_x",
               map_values(random_array({2, 8}, 1), [](double v) { return std::floor(v * 9) + 60; }),
               far.dtype);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Version 4 of the vendor's interface: what the host makes of statuses, sizes, fact sheets and
+// The interface of backends: what the host makes of statuses, sizes, fact sheets and
 // functions that are not there. A backend that wraps onednn or aten gives each of the answers.
 #include <dlfcn.h>
 
@@ -59,14 +59,14 @@ Tensor four(float a, float b, float c, float d) {
   return tensor;
 }
 
-npu4_status status_of(const std::function<void()>& body, std::string* text = nullptr) {
+npu_status status_of(const std::function<void()>& body, std::string* text = nullptr) {
   try {
     body();
   } catch (const BackendError& error) {
     if (text != nullptr) *text = error.message();
     return error.status();
   }
-  return NPU4_OK;
+  return NPU_OK;
 }
 
 /// A target whose first device is a backend's; the second one is the CPU.
@@ -108,67 +108,68 @@ PartitionPlan plan_of(Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("version 4: a library that is loaded twice has one table", "[device]") {
+TEST_CASE("backend interface: a library that is loaded twice has one table", "[device]") {
   if (!has_cpu()) return;
   use_vendor_backend();
   void* library = ::dlopen(wrap_file().c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
   // Whoever asked first goes on using his.
-  const npu4_backend* first = backend_table(library, wrap_file(), "wrap");
+  const npu_backend* first = backend_table(library, wrap_file(), "wrap");
   CHECK(backend_table(library, wrap_file(), "other_name") == first);
 }
 
-TEST_CASE("version 4: structs may be longer on either side, and shorter in the backend",
+TEST_CASE("backend interface: structs may be longer on either side, and shorter in the backend",
           "[device]") {
   if (!has_cpu()) return;
   void* library = nullptr;
   use_vendor_backend();
   library = ::dlopen(wrap_file().c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
-  using Entry = const npu4_backend* (*)(const npu4_host*, npu4_error*);
-  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU4_ENTRY_NAME));
+  using Entry = const npu_backend* (*)(const npu_host*, npu_error*);
+  const auto entry = reinterpret_cast<Entry>(::dlsym(library, NPU_ENTRY_NAME));
   struct {
-    npu4_host host;
+    npu_host host;
     char tail[64];
   } longer{};
   longer.host.struct_size = sizeof longer;
-  longer.host.abi_version = NPU4_ABI_VERSION + 1;
-  const npu4_backend* table = entry(&longer.host, nullptr);
+  longer.host.abi_version = NPU_ABI_VERSION + 1;
+  const npu_backend* table = entry(&longer.host, nullptr);
   REQUIRE(table != nullptr);
   struct {
-    npu4_backend_info info;
+    npu_backend_info info;
     unsigned char tail[64];
   } out{};
   std::memset(out.tail, 0x5a, sizeof out.tail);
   out.info.struct_size = sizeof out;
-  npu4_error error{};
+  npu_error error{};
   error.struct_size = sizeof error;
-  REQUIRE(table->backend_info(&out.info, &error) == NPU4_OK);
+  REQUIRE(table->backend_info(&out.info, &error) == NPU_OK);
   CHECK(out.info.struct_size == sizeof out.info);
   CHECK(out.tail[0] == 0x5a);
   // A host that knows less: nothing is written behind its end.
-  npu4_backend_info small{};
-  small.struct_size = offsetof(npu4_backend_info, flags);
+  npu_backend_info small{};
+  small.struct_size = offsetof(npu_backend_info, flags);
   small.flags = 77;
-  REQUIRE(table->backend_info(&small, &error) == NPU4_OK);
+  REQUIRE(table->backend_info(&small, &error) == NPU_OK);
   CHECK(small.flags == 77);
-  CHECK(NPU4_HAS(&small, version));
-  CHECK_FALSE(NPU4_HAS(&small, flags));
+  CHECK(NPU_HAS(&small, version));
+  CHECK_FALSE(NPU_HAS(&small, flags));
 }
 
-TEST_CASE("version 4: statuses become errors, with the node, numbers and advice", "[device]") {
+TEST_CASE("backend interface: statuses become errors, with the node, numbers and advice",
+          "[device]") {
   if (!has_cpu()) return;
   const auto device = DeviceInstance::open(wrap(), "{}");
   const auto compile = [&] { (void)device->compile(relu_text(), {}, "{}"); };
   std::string text;
-  for (const auto& [status, code] : {std::pair{NPU4_UNSUPPORTED, ErrorCode::kUnsupported},
-                                     {NPU4_INVALID, ErrorCode::kInvalidGraph},
-                                     {NPU4_MEMORY, ErrorCode::kInfeasible},
-                                     {NPU4_FAILED, ErrorCode::kFailed},
-                                     {NPU4_DEADLINE, ErrorCode::kInfeasible},
-                                     {NPU4_DEVICE_LOST, ErrorCode::kFailed},
-                                     {NPU4_INCOMPATIBLE, ErrorCode::kFailed},
-                                     {NPU4_INTERNAL, ErrorCode::kFailed}}) {
+  for (const auto& [status, code] : {std::pair{NPU_UNSUPPORTED, ErrorCode::kUnsupported},
+                                     {NPU_INVALID, ErrorCode::kInvalidGraph},
+                                     {NPU_MEMORY, ErrorCode::kInfeasible},
+                                     {NPU_FAILED, ErrorCode::kFailed},
+                                     {NPU_DEADLINE, ErrorCode::kInfeasible},
+                                     {NPU_DEVICE_LOST, ErrorCode::kFailed},
+                                     {NPU_INCOMPATIBLE, ErrorCode::kFailed},
+                                     {NPU_INTERNAL, ErrorCode::kFailed}}) {
     const Setting set = fault("compile=" + std::to_string(status));
     CAPTURE(status);
     CHECK(status_of(compile, &text) == status);
@@ -182,15 +183,15 @@ TEST_CASE("version 4: statuses become errors, with the node, numbers and advice"
   }
   {
     const Setting set = fault("compile=9");
-    CHECK(status_of(compile, &text) == NPU4_INCOMPATIBLE);
+    CHECK(status_of(compile, &text) == NPU_INCOMPATIBLE);
     CHECK_THAT(text, Catch::Contains("compile the model again"));
   }
   const Setting set = fault("compile=1234");
-  CHECK(status_of(compile, &text) == NPU4_INTERNAL);
+  CHECK(status_of(compile, &text) == NPU_INTERNAL);
   CHECK_THAT(text, Catch::StartsWith("fault of backend 'wrap' "));
 }
 
-TEST_CASE("version 4: a busy device is asked again, and not for ever", "[device]") {
+TEST_CASE("backend interface: a busy device is asked again, and not for ever", "[device]") {
   if (!has_cpu()) return;
   const auto backend = wrap();
   {
@@ -202,13 +203,13 @@ TEST_CASE("version 4: a busy device is asked again, and not for ever", "[device]
   const Setting set = fault("busy=1000000");
   const auto start = Clock::now();
   std::string text;
-  CHECK(status_of([&] { (void)DeviceInstance::open(backend, "{}"); }, &text) == NPU4_BUSY);
+  CHECK(status_of([&] { (void)DeviceInstance::open(backend, "{}"); }, &text) == NPU_BUSY);
   CHECK_THAT(text, Catch::Contains("somebody has it; another program has the device"));
   CHECK(seconds_since(start) < 5.5);
   CHECK(count("open") == 0);
 }
 
-TEST_CASE("version 4: a device is chosen by its id, and one that is not usable says why",
+TEST_CASE("backend interface: a device is chosen by its id, and one that is not usable says why",
           "[device]") {
   if (!has_cpu()) return;
   const auto backend = wrap();
@@ -221,7 +222,7 @@ TEST_CASE("version 4: a device is chosen by its id, and one that is not usable s
                     Catch::Contains("no usable device 'pci:0'"));
 }
 
-TEST_CASE("version 4: jobs share a device, which is opened once", "[device]") {
+TEST_CASE("backend interface: jobs share a device, which is opened once", "[device]") {
   if (!has_cpu()) return;
   wrap();
   const Target target = target_of("wrap");
@@ -249,7 +250,7 @@ TEST_CASE("version 4: jobs share a device, which is opened once", "[device]") {
   CHECK(count("open") == 0);
 }
 
-TEST_CASE("version 4: a lost device is opened again once", "[device]") {
+TEST_CASE("backend interface: a lost device is opened again once", "[device]") {
   if (!has_cpu()) return;
   wrap();
   const Target target = target_of("wrap");
@@ -271,7 +272,7 @@ TEST_CASE("version 4: a lost device is opened again once", "[device]") {
   CHECK(count("open") == 0);
 }
 
-TEST_CASE("version 4: programs of one model run beside each other", "[device]") {
+TEST_CASE("backend interface: programs of one model run beside each other", "[device]") {
   if (!has_cpu()) return;
   const auto device = DeviceInstance::open(wrap(), R"({"threads": 1})");
   const auto model = device->load_model(device->compile(relu_text(), {}, "{}"), {});
@@ -293,10 +294,10 @@ TEST_CASE("version 4: programs of one model run beside each other", "[device]") 
   CHECK(first_result[0]->to_host().as<float>()[0] == 5.0F);
   CHECK(times.node_ns.size() == 1);
   const Setting set = fault("run=10");
-  CHECK(status_of([&] { (void)first.run(std::vector{a->get()}); }) == NPU4_INTERNAL);
+  CHECK(status_of([&] { (void)first.run(std::vector{a->get()}); }) == NPU_INTERNAL);
 }
 
-TEST_CASE("version 4: partitions share the weights that both read", "[device]") {
+TEST_CASE("backend interface: partitions share the weights that both read", "[device]") {
   if (!has_cpu()) return;
   use_backends();
   const Target target = target_of("aten");
@@ -326,7 +327,8 @@ TEST_CASE("version 4: partitions share the weights that both read", "[device]") 
   CHECK(outputs[0].as<float>()[1] == 22.0F * 20 * 20);
 }
 
-TEST_CASE("version 4: memory that a backend refuses when it is asked is copied", "[device]") {
+TEST_CASE("backend interface: memory that a backend refuses when it is asked is copied",
+          "[device]") {
   if (!has_cpu()) return;
   wrap();
   const Target target = target_of("wrap");
@@ -348,7 +350,7 @@ TEST_CASE("version 4: memory that a backend refuses when it is asked is copied",
   }
 }
 
-TEST_CASE("version 4: memory of the host is used in place, unless it is badly aligned",
+TEST_CASE("backend interface: memory of the host is used in place, unless it is badly aligned",
           "[device]") {
   if (!has_cpu()) return;
   use_backends();
