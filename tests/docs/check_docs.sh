@@ -254,9 +254,6 @@ check_versions() {
   same_version 'onednn plan' 'kPlanFormat = ' libcore/backends/onednn/program/plan_format.hpp
   same_version 'backend ABI' 'NPU_ABI_VERSION ' libcore/include/npu/backend.h
   same_version 'custom operators' 'NPU_CUSTOM_OP_ABI_VERSION ' libcore/include/npu/custom_op.hpp
-  oldest=$(grep -o 'kOldestAbiVersion = [0-9]*' "$source/libcore/src/device/backend_table.cpp" | grep -o '[0-9]*$')
-  grep -q "^\.It backend ABI Ta .* Ta $oldest is served" "$source/man/npu.7" ||
-    fault "npu.7 does not say that backends of ABI version $oldest are served"
 
   prepare_scratch
   cd "$scratch/run"

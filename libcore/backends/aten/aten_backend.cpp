@@ -519,6 +519,6 @@ extern "C" __attribute__((visibility("default"))) const npu_backend* npu_backend
     npu::aten::limit_onednn();
     return &npu::aten::table();
   }
-  npu::aten::write_error(error, NPU_INCOMPATIBLE, "expected a host of version 4 or above");
+  npu::aten::write_error(error, NPU_INCOMPATIBLE, "expected a host of version 1 or above");
   return nullptr;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long because it is the whole interface, with its rules.
-/* The C interface between npu-tools and a device backend, version 4, which is final: what is here
-   stays as it is. What comes later is appended, sized and named as a feature (rules 2 to 5).
+/* The C interface between npu-tools and a device backend, version 1. It is provisional until
+   npu-tools 1.0: what is here may still change. From then on it stays as it is, and what comes
+   later is appended, sized and named as a feature (rules 2 to 5).
 
    A backend is a shared object npu_backend_NAME.so that exports one function, npu_backend_entry.
    It is the only thing a vendor has to provide; no C++ type and no exception crosses.
@@ -79,8 +79,8 @@
 extern "C" {
 #endif
 
-/* The last number: what comes later is appended, sized and named as a feature. */
-#define NPU_ABI_VERSION 4u
+/* A host loads backends of its own version. */
+#define NPU_ABI_VERSION 1u
 /* The name of the entry function, for dlsym. */
 #define NPU_ENTRY_NAME "npu_backend_entry"
 /* The format of sub-IRs that this host writes, their "ir_version". */

@@ -46,7 +46,8 @@ bool is_json_object(const char* text) {
 
 void check_table(const Harness& harness, const npu_backend& api) {
   Findings& found = harness.found;
-  found.expect(api.abi_version >= NPU_ABI_VERSION, "the table states a version below 4");
+  found.expect(api.abi_version >= NPU_ABI_VERSION,
+               "the table states a version below " + std::to_string(NPU_ABI_VERSION));
   found.require(NPU_HAS(&api, buffer_read), "the table ends before buffer_read");
   found.require(api.backend_info != nullptr && api.device_info != nullptr &&
                     api.device_open != nullptr && api.device_close != nullptr &&
@@ -110,7 +111,7 @@ void check_out_struct(const Harness& harness, const std::string& name, const Cal
   Longer<Struct> longer(zeroed);
   harness.found.expect(call(longer.get()) == NPU_OK, "a longer " + name + " is refused");
   harness.found.expect(longer.get()->struct_size <= sizeof(Struct),
-                       "a longer " + name + " comes back with more bytes than version 4.0 has");
+                       "a longer " + name + " comes back with more bytes than this version has");
   harness.found.expect(longer.is_tail_untouched(),
                        "what lies behind the known end of a longer " + name + " is written");
 }

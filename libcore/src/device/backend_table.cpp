@@ -67,7 +67,8 @@ const npu_backend* checked(const npu_backend* given, const std::string& path) {
   constexpr std::uint64_t kLeastSize = offsetof(npu_backend, buffer_write);
   if (given->abi_version != NPU_ABI_VERSION) {
     refuse_file(path, "the backend has ABI version " + std::to_string(given->abi_version) +
-                          ", expected " + std::to_string(NPU_ABI_VERSION));
+                          ", expected " + std::to_string(NPU_ABI_VERSION) +
+                          ": build it for the npu/backend.h of this version");
   }
   if (given->struct_size < kLeastSize) {
     refuse_file(path, "the backend's function table has " + std::to_string(given->struct_size) +

@@ -465,6 +465,6 @@ const npu_backend& table() {
 extern "C" __attribute__((visibility("default"))) const npu_backend* npu_backend_entry(
     const npu_host* host, npu_error* error) {
   if (host != nullptr && host->abi_version >= NPU_ABI_VERSION) return &npu::onednn::abi::table();
-  npu::say(error, NPU_INCOMPATIBLE, "expected a host of version 4 or above");
+  npu::say(error, NPU_INCOMPATIBLE, "expected a host of version 1 or above");
   return nullptr;
 }
