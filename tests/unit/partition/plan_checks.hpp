@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,35 @@
 #include "npu/partition/partition_plan.hpp"
 
 namespace npu::test {
+
+/// The input x and a node for each line "NAME OP OPERAND... @DEVICE #FUSION_GROUP"; the last two
+/// may be left out.
+inline GraphBuilder nodes_of(const std::vector<std::string>& lines) {
+  GraphBuilder builder;
+  builder.input("x");
+  for (const std::string& line : lines) {
+    std::istringstream words(line);
+    std::string name;
+    std::string op;
+    words >> name >> op;
+    std::vector<std::string> operands;
+    std::string device;
+    std::string group;
+    for (std::string word; words >> word;) {
+      if (word[0] == '@') {
+        device = word.substr(1);
+      } else if (word[0] == '#') {
+        group = word.substr(1);
+      } else {
+        operands.push_back(word);
+      }
+    }
+    builder.node(name, op, operands);
+    if (!device.empty()) builder.on(device);
+    if (!group.empty()) builder.key("fusion_group", std::stoi(group));
+  }
+  return builder;
+}
 
 struct RandomGraphOptions {
   int nodes = 8;

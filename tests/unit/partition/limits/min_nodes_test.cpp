@@ -47,12 +47,7 @@ TEST_CASE("min nodes: the empty graph stays empty") {
 
 TEST_CASE("min nodes: 0 and 1 change nothing") {
   for (const std::int64_t least : {0, 1}) {
-    Graph graph = GraphBuilder()
-                      .input("x")
-                      .node("a", "aten.relu.default", {"x"})
-                      .on("npu")
-                      .output("a")
-                      .build();
+    Graph graph = nodes_of({"a aten.relu.default x @npu"}).output("a").build();
     CHECK(ops_chain(graph, least) == "npu");
     CHECK_FALSE(graph.nodes()[0].device_reason.has_value());
   }
@@ -61,44 +56,24 @@ TEST_CASE("min nodes: 0 and 1 change nothing") {
 TEST_CASE("min nodes: a small partition goes to the next device that runs all of it") {
   // gpu has relu, so a goes there; then the gpu partition is too small as well, and a goes to the
   // cpu.
-  Graph graph =
-      GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("npu").output("a").build();
+  Graph graph = nodes_of({"a aten.relu.default x @npu"}).output("a").build();
   CHECK(ops_chain(graph, 2) == "cpu");
   CHECK(graph.nodes()[0].device_reason == "min nodes");
   // The gpu does not run neg: both nodes go to the cpu, not one of them to the gpu.
-  graph = GraphBuilder()
-              .input("x")
-              .node("a", "aten.relu.default", {"x"})
-              .on("npu")
-              .node("b", "aten.neg.default", {"a"})
-              .on("npu")
-              .output("b")
-              .build();
+  graph = nodes_of({"a aten.relu.default x @npu", "b aten.neg.default a @npu"}).output("b").build();
   CHECK(ops_chain(graph, 3) == "cpu cpu");
 }
 
 TEST_CASE("min nodes: a partition of exactly that many nodes stays") {
-  Graph graph = GraphBuilder()
-                    .input("x")
-                    .node("a", "aten.relu.default", {"x"})
-                    .on("npu")
-                    .node("b", "aten.neg.default", {"a"})
-                    .on("npu")
-                    .output("b")
-                    .build();
+  Graph graph =
+      nodes_of({"a aten.relu.default x @npu", "b aten.neg.default a @npu"}).output("b").build();
   CHECK(ops_chain(graph, 2) == "npu npu");
 }
 
 TEST_CASE("min nodes: a node that joins its new neighbours makes them large enough") {
   // relu moves from the npu to the gpu, where two exp wait: three nodes there are enough.
-  Graph graph = GraphBuilder()
-                    .input("x")
-                    .node("a", "aten.exp.default", {"x"})
-                    .on("gpu")
-                    .node("b", "aten.relu.default", {"a"})
-                    .on("npu")
-                    .node("c", "aten.exp.default", {"b"})
-                    .on("gpu")
+  Graph graph = nodes_of({"a aten.exp.default x @gpu", "b aten.relu.default a @npu",
+                          "c aten.exp.default b @gpu"})
                     .output("c")
                     .build();
   const PartitionPlan plan = partition_with_min_nodes(graph, three_devices(), 1, partition_convex);
@@ -112,8 +87,7 @@ TEST_CASE("min nodes: a node that joins its new neighbours makes them large enou
 }
 
 TEST_CASE("min nodes: partitions on the last device stay, however small") {
-  Graph graph =
-      GraphBuilder().input("x").node("a", "aten.relu.default", {"x"}).on("cpu").output("a").build();
+  Graph graph = nodes_of({"a aten.relu.default x @cpu"}).output("a").build();
   CHECK(ops_chain(graph, 100) == "cpu");
   CHECK_FALSE(graph.nodes()[0].device_reason.has_value());
 }

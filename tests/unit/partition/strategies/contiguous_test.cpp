@@ -12,24 +12,11 @@ using Lines = std::vector<std::string>;
 namespace {
 
 GraphBuilder seven_nodes() {
-  GraphBuilder builder;
-  builder.input("x")
-      .node("conv", "aten.conv2d.default", {"x"})
-      .on("npu")
-      .node("relu", "aten.relu.default", {"conv"})
-      .on("npu")
-      .node("matmul", "aten.matmul.default", {"relu"})
-      .on("npu")
-      .node("add", "aten.add.Tensor", {"matmul"})
-      .on("npu")
-      .node("relu2", "aten.relu.default", {"add"})
-      .on("npu")
-      .node("concat", "aten.cat.default", {"relu2"})
-      .on("cpu")
-      .node("softmax", "aten.softmax.int", {"concat"})
-      .on("npu")
+  return nodes_of({"conv aten.conv2d.default x @npu", "relu aten.relu.default conv @npu",
+                   "matmul aten.matmul.default relu @npu", "add aten.add.Tensor matmul @npu",
+                   "relu2 aten.relu.default add @npu", "concat aten.cat.default relu2 @cpu",
+                   "softmax aten.softmax.int concat @npu"})
       .output("softmax");
-  return builder;
 }
 
 }  // namespace
@@ -45,8 +32,7 @@ TEST_CASE("contiguous: the empty graph has no partitions and no steps") {
 }
 
 TEST_CASE("contiguous: one node is one partition without transfers") {
-  const Graph graph =
-      GraphBuilder().input("x").node("a", "custom", {"x"}).on("npu").output("a").build();
+  const Graph graph = nodes_of({"a custom x @npu"}).output("a").build();
   const PartitionPlan plan = partition_contiguous(graph);
   CHECK(steps_of(graph, plan) == Lines{"npu: a"});
   check_plan(graph, plan);
@@ -54,12 +40,7 @@ TEST_CASE("contiguous: one node is one partition without transfers") {
 }
 
 TEST_CASE("contiguous: a node without a device is an error that names it") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("a", "custom", {"x"})
-                          .on("npu")
-                          .node("b", "custom", {"a"})
-                          .build();
+  const Graph graph = nodes_of({"a custom x @npu", "b custom a"}).build();
   try {
     partition_contiguous(graph);
     FAIL("no error");
@@ -110,19 +91,11 @@ TEST_CASE("contiguous: the document of the seven-node example") {
 
 TEST_CASE("contiguous: a tensor that is on the device already is transferred again") {
   // a stays on the npu, where it was made, but the algorithm lists everything that a run reads.
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("a", "custom", {"x"})
-                          .on("npu")
-                          .node("b", "custom", {"a"})
-                          .on("cpu")
-                          .node("c", "custom", {"b", "a"})
-                          .on("npu")
-                          .node("d", "custom", {"a"})
-                          .on("cpu")
-                          .output("c")
-                          .output("d")
-                          .build();
+  const Graph graph =
+      nodes_of({"a custom x @npu", "b custom a @cpu", "c custom b a @npu", "d custom a @cpu"})
+          .output("c")
+          .output("d")
+          .build();
   const PartitionPlan plan = partition_contiguous(graph);
   CHECK(steps_of(graph, plan) ==
         Lines{"npu: a", "to_cpu: a", "cpu: b", "to_npu: a b", "npu: c", "to_cpu: a", "cpu: d"});
@@ -131,16 +104,8 @@ TEST_CASE("contiguous: a tensor that is on the device already is transferred aga
 }
 
 TEST_CASE("contiguous: a transfer is sorted by name and comes from the run before") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("z", "custom", {"x"})
-                          .on("npu")
-                          .node("m", "custom", {"x"})
-                          .on("cpu")
-                          .node("b", "custom", {"x"})
-                          .on("npu")
-                          .node("last", "custom", {"z", "m", "b", "z"})
-                          .on("cpu")
+  const Graph graph = nodes_of({"z custom x @npu", "m custom x @cpu", "b custom x @npu",
+                                "last custom z m b z @cpu"})
                           .build();
   const PartitionPlan plan = partition_contiguous(graph);
   CHECK(steps_of(graph, plan) == Lines{"npu: z", "cpu: m", "npu: b", "to_cpu: b m z", "cpu: last"});

@@ -142,14 +142,13 @@ TEST_CASE("convex: the empty graph has no partitions and no steps") {
 }
 
 TEST_CASE("convex: one node is one partition without transfers") {
-  const Graph graph =
-      GraphBuilder().input("x").node("a", "custom", {"x"}).on("npu").output("a").build();
+  const Graph graph = nodes_of({"a custom x @npu"}).output("a").build();
   const PartitionPlan plan = partition_convex(graph);
   CHECK(steps_of(graph, plan) == Lines{"npu: a"});
 }
 
 TEST_CASE("convex: a node without a device is an error that names it") {
-  const Graph graph = GraphBuilder().input("x").node("a", "custom", {"x"}).build();
+  const Graph graph = nodes_of({"a custom x"}).build();
   CHECK_THROWS_WITH(partition_convex(graph),
                     "test.json: /nodes/0: error: node 'a' has no device; run npu-tag first");
 }
@@ -170,50 +169,26 @@ TEST_CASE("convex: branches that interleave in the list join by dependence") {
 TEST_CASE("convex: the first device is the one that saves a partition") {
   // npu: a and c; cpu: b in front of c. Starting on the npu needs a | b | c, starting on the cpu b
   // | a c.
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("a", "custom", {"x"})
-                          .on("npu")
-                          .node("b", "custom", {"x"})
-                          .on("cpu")
-                          .node("c", "custom", {"a", "b"})
-                          .on("npu")
-                          .output("c")
-                          .build();
+  const Graph graph =
+      nodes_of({"a custom x @npu", "b custom x @cpu", "c custom a b @npu"}).output("c").build();
   const PartitionPlan plan = partition_convex(graph);
   CHECK(steps_of(graph, plan) == Lines{"cpu: b", "to_npu: b", "npu: a c"});
   CHECK(partition_contiguous(graph).partitions.size() == 3);
 }
 
 TEST_CASE("convex: a tensor with readers in two partitions of a device is transferred once") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("a", "custom", {"x"})
-                          .on("npu")
-                          .node("b", "custom", {"a"})
-                          .on("cpu")
-                          .node("c", "custom", {"b"})
-                          .on("npu")
-                          .node("d", "custom", {"c", "a"})
-                          .on("cpu")
-                          .output("d")
-                          .build();
+  const Graph graph =
+      nodes_of({"a custom x @npu", "b custom a @cpu", "c custom b @npu", "d custom c a @cpu"})
+          .output("d")
+          .build();
   const PartitionPlan plan = partition_convex(graph);
   CHECK(steps_of(graph, plan) ==
         Lines{"npu: a", "to_cpu: a", "cpu: b", "to_npu: b", "npu: c", "to_cpu: c", "cpu: d"});
 }
 
 TEST_CASE("convex: a partition with tensors from two devices has a transfer from each") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("a", "custom", {"x"})
-                          .on("npu")
-                          .node("b", "custom", {"x"})
-                          .on("gpu")
-                          .node("c", "custom", {"b", "a"})
-                          .on("cpu")
-                          .output("c")
-                          .build();
+  const Graph graph =
+      nodes_of({"a custom x @npu", "b custom x @gpu", "c custom b a @cpu"}).output("c").build();
   const PartitionPlan plan = partition_convex(graph);
   REQUIRE(plan.partitions.size() == 3);
   REQUIRE(plan.transfers.size() == 2);
@@ -338,16 +313,7 @@ TEST_CASE("convex: fusion groups stay whole and the number of partitions is the 
 }
 
 TEST_CASE("convex: a fusion group that is not convex is refused and named") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("a", "custom", {"x"})
-                          .on("npu")
-                          .key("fusion_group", 5)
-                          .node("b", "custom", {"a"})
-                          .on("cpu")
-                          .node("c", "custom", {"a", "b"})
-                          .on("npu")
-                          .key("fusion_group", 5)
+  const Graph graph = nodes_of({"a custom x @npu #5", "b custom a @cpu", "c custom a b @npu #5"})
                           .output("c")
                           .build();
   CHECK_THROWS_WITH(
@@ -357,22 +323,8 @@ TEST_CASE("convex: a fusion group that is not convex is refused and named") {
 }
 
 TEST_CASE("convex: groups that depend on each other in a circle are refused with the circle") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("a", "custom", {"x"})
-                          .on("npu")
-                          .key("fusion_group", 1)
-                          .node("b", "custom", {"x"})
-                          .on("cpu")
-                          .key("fusion_group", 2)
-                          .node("c", "custom", {"a"})
-                          .on("cpu")
-                          .key("fusion_group", 2)
-                          .node("d", "custom", {"b"})
-                          .on("npu")
-                          .key("fusion_group", 1)
-                          .node("e", "custom", {"d"})
-                          .on("npu")
+  const Graph graph = nodes_of({"a custom x @npu #1", "b custom x @cpu #2", "c custom a @cpu #2",
+                                "d custom b @npu #1", "e custom d @npu"})
                           .output("e")
                           .build();
   CHECK_THROWS_WITH(
@@ -382,16 +334,7 @@ TEST_CASE("convex: groups that depend on each other in a circle are refused with
 }
 
 TEST_CASE("convex: a fusion group on two devices is refused and named") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("a", "custom", {"x"})
-                          .on("npu")
-                          .key("fusion_group", 5)
-                          .node("b", "custom", {"a"})
-                          .on("cpu")
-                          .key("fusion_group", 5)
-                          .output("b")
-                          .build();
+  const Graph graph = nodes_of({"a custom x @npu #5", "b custom a @cpu #5"}).output("b").build();
   CHECK_THROWS_WITH(partition_convex(graph),
                     "test.json: /nodes/1: error: fusion group 5 has nodes on two "
                     "devices; run npu-fuse after npu-tag");
