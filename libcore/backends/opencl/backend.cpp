@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of the opencl backend, see npu-opencl(7).
 #include "boundary.hpp"
+#include "npu/ops/op_catalogue.hpp"
 #include "op_table.hpp"
 
 namespace npu::opencl {
@@ -9,7 +10,9 @@ namespace {
 npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context, npu_error* error) {
   return guarded(error, [&] {
     require(visit != nullptr, "visit is null");
-    for (const OpRow& row : op_table()) visit(context, std::string(row.op_type).c_str(), "opencl");
+    for (const std::string_view op : catalogued_ops()) {
+      if (find_row(op) != nullptr) visit(context, std::string(op).c_str(), "opencl");
+    }
   });
 }
 

@@ -2,7 +2,6 @@
 // The ops that this backend runs, and how a kernel computes each.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,7 +34,6 @@ struct OpRow {
   DTypeRule dtype = DTypeRule::kFirst;
 };
 
-std::span<const OpRow> op_table();
 /// Null for an op that is not run.
 const OpRow* find_row(std::string_view op_type);
 /// The class of a node, which depends on its arguments, too: a small convolution is kElement.

@@ -49,6 +49,20 @@ TEST_CASE("an op and its in-place form are of one family and have one row") {
   CHECK(in_place != other);
 }
 
+TEST_CASE("a row of a table that names an op goes before that of its family") {
+  struct Row {
+    std::string_view op_type;
+  };
+  const std::vector<Row> rows{{"aten.max"}, {"aten.max.dim"}, {"aten.mul_.Scalar"}, {"custom.op"}};
+  CHECK(find_op_row(rows, "aten.max.default") == &rows[0]);
+  CHECK(find_op_row(rows, "aten.max.dim") == &rows[1]);
+  CHECK(find_op_row(rows, "aten.mul_.Scalar") == &rows[2]);
+  CHECK(find_op_row(rows, "aten.mul.Scalar") == nullptr);
+  CHECK(find_op_row(rows, "aten.max.unknown") == nullptr);
+  CHECK(find_op_row(rows, "aten.max") == nullptr);
+  CHECK(find_op_row(rows, "custom.op") == nullptr);
+}
+
 TEST_CASE("an unknown op is not found") {
   CHECK(find_op("aten.conv2d") == nullptr);
   CHECK(find_op("conv2d") == nullptr);

@@ -21,6 +21,7 @@
 #include "abi/boundary.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/subgraph.hpp"
+#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/elapsed.hpp"
 #include "npu/support/json.hpp"
 #include "program/blob.hpp"
@@ -415,8 +416,8 @@ void program_cancel(npu_program* program) {
 npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context, npu_error* error) {
   return guarded(error, [&] {
     require(visit != nullptr, "visit is null");
-    for (const LoweringRow& row : lowering_table()) {
-      visit(context, std::string(row.op_type).c_str(), "onednn");
+    for (const std::string_view op : catalogued_ops()) {
+      if (find_lowering(op) != nullptr) visit(context, std::string(op).c_str(), "onednn");
     }
   });
 }

@@ -310,8 +310,7 @@ struct LoweringRow {
   std::variant<LowerFunction, AnchorFunction> lower;
 };
 
-/// Every op that this backend lowers, by name.
-std::span<const LoweringRow> lowering_table();
+/// Null for an op that this backend does not run.
 const LoweringRow* find_lowering(std::string_view op_type);
 
 /// "node 'x' (aten.relu.default)".

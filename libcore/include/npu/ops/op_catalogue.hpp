@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
 
 namespace npu {
@@ -97,6 +99,18 @@ std::vector<std::string_view> catalogued_ops();
 
 /// Those of one family (npu/ops/op_name.hpp), by name: overloads and their in-place forms.
 std::span<const std::string_view> op_forms(std::string_view family);
+
+/// The row for a catalogued op in a table sorted by `op_type`: the one that names the op, or else
+/// its family. Null if there is none.
+template <typename Rows>
+auto find_op_row(const Rows& rows, std::string_view op_type) -> decltype(rows.data()) {
+  if (!is_catalogued(op_type)) return nullptr;
+  for (const std::string_view name : {op_type, family_name(op_type)}) {
+    const auto row = std::ranges::lower_bound(rows, name, {}, &Rows::value_type::op_type);
+    if (row != rows.end() && row->op_type == name) return &*row;
+  }
+  return nullptr;
+}
 
 /// True if a node need not move data: its op is an alias (a dropout only if it is not training or
 /// drops nothing), a cast whose result has its operand's dtype, a concatenation of one tensor or a
