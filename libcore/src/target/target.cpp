@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
@@ -33,6 +34,28 @@ const EmbeddedTarget& find_embedded(const std::string& name) {
       fmt::format("unknown target '{}'{}; built in: {}; a file needs a '/' or ends in .json", name,
                   nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
                   fmt::join(names, ", ")));
+}
+
+// An op without an overload stands for all its forms that the catalogue has.
+void name_forms(Json& types) {
+  Json named = Json::array();
+  for (Json& type : types) {
+    const auto forms = op_forms(type.get_ref<const std::string&>());
+    if (forms.empty()) named.push_back(std::move(type));
+    for (const std::string_view form : forms) named.emplace_back(form);
+  }
+  types = std::move(named);
+}
+
+Json built_in_description(const EmbeddedTarget& embedded, const std::string& file) {
+  Json json = parse_json(embedded.text, file);
+  for (Json& device : json.at("devices")) {
+    if (Json* aliases = find_member(device, "aliases")) name_forms(*aliases);
+    if (Json& ops = device.at("ops"); ops.is_array()) {
+      for (Json& rule : ops) name_forms(rule.at("types"));
+    }
+  }
+  return json;
 }
 
 }  // namespace
@@ -98,7 +121,7 @@ Target load_target(const std::string& name_or_file) {
   }
   const EmbeddedTarget& embedded = find_embedded(name_or_file);
   const std::string file = fmt::format("<target {}>", embedded.name);
-  return parse_target(parse_json(embedded.text, file), file);
+  return parse_target(built_in_description(embedded, file), file);
 }
 
 std::vector<BuiltInTarget> built_in_targets() {

@@ -233,6 +233,8 @@ TEST_CASE("bad-target: op rules") {
         TargetFaults{
             at +
             "/0/types/0: unknown op type 'aten.relu.defalt'; did you mean 'aten.relu.default'?"});
+  CHECK(faults_with("/devices/0/ops/0/types/0", "aten.relu") ==
+        TargetFaults{at + "/0/types/0: unknown op type 'aten.relu'"});
   CHECK(faults_with("/devices/0/ops/0/types/0", "my.op").empty());
   CHECK(faults_with("/devices/0/ops/0/types/1", "aten.relu.default") ==
         TargetFaults{at + "/0/types/1: op type 'aten.relu.default' stands here twice"});
