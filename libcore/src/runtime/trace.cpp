@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "support/chrome_trace.hpp"
+
 namespace npu {
 namespace {
 
@@ -13,42 +15,21 @@ class TraceWriter {
       : graph_(graph), plan_(plan), record_(record) {}
 
   std::string write() {
-    events_.push_back({{"ph", "M"},
-                       {"pid", 1},
-                       {"tid", 0},
-                       {"name", "process_name"},
-                       {"args", {{"name", graph_.model_name()}}}});
+    trace_.name_process(graph_.model_name());
     for (const StepRecord& step : record_.steps) add(step);
-    std::string text = "{\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [";
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-      text += (i == 0 ? "\n" : ",\n") + events_[i].dump();
-    }
-    return text + "\n]}\n";
+    return trace_.text();
   }
 
  private:
   int track(const std::string& device) {
     const auto [where, is_new] = tracks_.emplace(device, static_cast<int>(tracks_.size()) + 1);
-    if (is_new) {
-      events_.push_back({{"ph", "M"},
-                         {"pid", 1},
-                         {"tid", where->second},
-                         {"name", "thread_name"},
-                         {"args", {{"name", device}}}});
-    }
+    if (is_new) trace_.name_track(where->second, device);
     return where->second;
   }
 
-  void slice(const std::string& name, const char* category, int tid, double start, double end,
-             Json args) {
-    events_.push_back({{"name", name},
-                       {"cat", category},
-                       {"ph", "X"},
-                       {"ts", start},
-                       {"dur", end - start},
-                       {"pid", 1},
-                       {"tid", tid},
-                       {"args", std::move(args)}});
+  void slice(const std::string& name, const char* category, int tid, TimeSpan span,
+             const Json& args) {
+    trace_.slice(tid, name, category, span.begin_us, span.end_us - span.begin_us, args);
   }
 
   void add(const StepRecord& step) {
@@ -63,7 +44,7 @@ class TraceWriter {
       case StepRecord::Kind::kInput:
       case StepRecord::Kind::kOutput: {
         const bool is_input = step.kind == StepRecord::Kind::kInput;
-        slice(is_input ? "inputs" : "outputs", "io", tid, step.start_us, step.end_us,
+        slice(is_input ? "inputs" : "outputs", "io", tid, {step.start_us, step.end_us},
               {{"tensors", step.tensors},
                {"bytes", step.bytes},
                {"copied_bytes", step.copied_bytes},
@@ -75,7 +56,7 @@ class TraceWriter {
 
   void add_partition(const StepRecord& step, int tid) {
     const Partition& partition = plan_.partitions[static_cast<std::size_t>(step.index)];
-    slice("partition " + std::to_string(step.index), "partition", tid, step.start_us, step.end_us,
+    slice("partition " + std::to_string(step.index), "partition", tid, {step.start_us, step.end_us},
           {{"nodes", partition.nodes.size()}});
     ended_[step.index] = {tid, step.end_us};
     const bool is_placed = step.node_spans.size() == step.node_ns.size();
@@ -86,11 +67,11 @@ class TraceWriter {
       const Node& node = graph_.node(partition.nodes[i]);
       if (is_placed) {
         const TimeSpan& span = step.node_spans[i];
-        slice(node.name, "node", tid, span.begin_us, span.end_us,
+        slice(node.name, "node", tid, span,
               {{"op_type", node.op_type}, {"clock_error_us", step.clock_error_us}});
         continue;
       }
-      slice(node.name, "node", tid, at, at + duration, {{"op_type", node.op_type}});
+      slice(node.name, "node", tid, {at, at + duration}, {{"op_type", node.op_type}});
       at += duration;
     }
   }
@@ -99,40 +80,25 @@ class TraceWriter {
     const Transfer& transfer = plan_.transfers[static_cast<std::size_t>(step.index)];
     Json names = Json::array();
     for (const TensorId id : transfer.tensors) names.push_back(graph_.tensor(id).name);
-    slice("transfer to " + transfer.to_device, "transfer", tid, step.start_us, step.end_us,
+    slice("transfer to " + transfer.to_device, "transfer", tid, {step.start_us, step.end_us},
           {{"tensors", std::move(names)},
            {"bytes", step.bytes},
            {"copied_bytes", step.copied_bytes},
            {"path", path_text(step)}});
     const auto source = ended_.find(transfer.from);
     if (source == ended_.end()) return;
-    const int flow = ++flows_;
     // A flow event binds to the slice that encloses its time; the start lies just inside the
     // producer.
-    events_.push_back({{"name", "transfer"},
-                       {"cat", "transfer"},
-                       {"ph", "s"},
-                       {"id", flow},
-                       {"ts", source->second.second - 0.001},
-                       {"pid", 1},
-                       {"tid", source->second.first}});
-    events_.push_back({{"name", "transfer"},
-                       {"cat", "transfer"},
-                       {"ph", "f"},
-                       {"bp", "e"},
-                       {"id", flow},
-                       {"ts", step.start_us},
-                       {"pid", 1},
-                       {"tid", tid}});
+    trace_.flow("transfer", source->second.first, source->second.second - 0.001, tid,
+                step.start_us);
   }
 
   const Graph& graph_;
   const PartitionPlan& plan_;
   const RunRecord& record_;
-  std::vector<Json> events_;
+  ChromeTrace trace_;
   std::map<std::string, int> tracks_;
   std::map<std::int32_t, std::pair<int, double>> ended_;  // partition -> (track, time)
-  int flows_ = 0;
 };
 
 }  // namespace
