@@ -47,9 +47,7 @@ int main(int argc, char** argv) {
     npu::gnn::PlanResult result;
     {
       npu::cli::Progress line(!tool.shows_progress());
-      options.plan.progress = [&line](double done, const std::string& what) {
-        return line(done, what);
-      };
+      options.plan.progress = std::ref(line);
       result = npu::gnn::make_plan(options.plan, tool.diagnostics());
     }
     if (!result.speaks) return npu::cli::ExitStatus::kSuccess;

@@ -20,31 +20,28 @@ namespace {
 
 using npu::cli::Tool;
 
-/// False if the user wants to stop.
-bool show(npu::cli::Progress& line, const npu::ProfileProgress& state) {
-  const double done = state.total > 0 ? static_cast<double>(state.done) / state.total : 1.0;
-  return line.show(
-      done, state.remaining_s,
-      std::to_string(state.done) + " of " + std::to_string(state.total) + " points, " + state.what);
+/// For what does not go on where it was interrupted.
+npu::ProgressCallback all_or_nothing(npu::cli::Progress& line) {
+  return [&line](double done, const std::string& what) {
+    if (line(done, what)) return true;
+    throw npu::Error(npu::ErrorCode::kIo, "interrupted; nothing was written");
+  };
 }
 
 void profile_staged(Tool& tool, npu::gnn::ProfileOptions& options) {
   if (tool.output() != "-") options.resume = tool.output();
   npu::cli::Progress line(!tool.shows_progress());
   bool stopped = false;
-  const auto progress = [&](const npu::ProfileProgress& state, const npu::gnn::StageTable& so_far) {
-    stopped = !show(line, state);
-    if (stopped && tool.output() != "-") {
-      npu::write_file_atomically(tool.output(), npu::write_document(so_far.to_json()));
-    }
+  const auto progress = [&](double done, const std::string& what) {
+    stopped = !line(done, what);
     return !stopped;
   };
   const npu::gnn::StageTable table =
       npu::gnn::profile_stages(options, progress, tool.diagnostics());
   if (stopped) {
-    throw npu::Error(npu::ErrorCode::kIo, tool.output() == "-"
-                                              ? "interrupted"
-                                              : "interrupted; the same command goes on");
+    if (tool.output() == "-") throw npu::Error(npu::ErrorCode::kIo, "interrupted");
+    npu::write_file_atomically(tool.output(), npu::write_document(table.to_json()));
+    throw npu::Error(npu::ErrorCode::kIo, "interrupted; the same command goes on");
   }
   tool.report(npu::gnn::format_profile_report(table));
   tool.write_text(npu::write_document(table.to_json()));
@@ -53,7 +50,7 @@ void profile_staged(Tool& tool, npu::gnn::ProfileOptions& options) {
 void profile_ordinary(Tool& tool, const npu::Graph& graph,
                       const npu::cli::ProfileOptions& options) {
   npu::cli::Progress line(!tool.shows_progress());
-  const auto progress = [&](const npu::ProfileProgress& state) { return show(line, state); };
+  const npu::ProgressCallback progress = all_or_nothing(line);
   if (options.calibrates()) {
     const npu::TensorRanges ranges =
         npu::calibrate_model(graph, options.calibrate, progress, tool.diagnostics());
@@ -70,7 +67,7 @@ void profile_ordinary(Tool& tool, const npu::Graph& graph,
 
 void profile_machine(Tool& tool, const npu::ProfileMachineOptions& options) {
   npu::cli::Progress line(!tool.shows_progress());
-  const auto progress = [&](const npu::ProfileProgress& state) { return show(line, state); };
+  const npu::ProgressCallback progress = all_or_nothing(line);
   const npu::MachineProfile profile = npu::profile_machine(options, progress, tool.diagnostics());
   tool.report(npu::format_machine_profile(profile));
   tool.write_text(npu::write_document(profile.target));
@@ -78,7 +75,7 @@ void profile_machine(Tool& tool, const npu::ProfileMachineOptions& options) {
 
 void profile_backend(Tool& tool, const npu::ProfileBackendOptions& options) {
   npu::cli::Progress line(!tool.shows_progress());
-  const auto progress = [&](const npu::ProfileProgress& state) { return show(line, state); };
+  const npu::ProgressCallback progress = all_or_nothing(line);
   const npu::BackendProfile profile = npu::profile_backend(options, progress, tool.diagnostics());
   if (tool.wants_report()) tool.report(npu::format_backend_profile(profile));
   tool.write_text(npu::write_document(profile.target));

@@ -174,7 +174,7 @@ interrupt() {
       [ $interrupt_status -eq 1 ] && break
     done
     echo "$interrupt_where: exit $interrupt_status"
-    if grep -q ' s left, ' interrupt.out ||
+    if grep -q '[0-9] %, ' interrupt.out ||
       { [ $interrupt_where = terminal ] && ! command -v script >/dev/null; }; then
       echo "shows its progress"
     fi

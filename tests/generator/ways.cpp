@@ -60,8 +60,7 @@ Graph quantized(const Graph& graph, const std::vector<Tensor>& inputs, bool for_
                            .weights = {},
                            .threads = 1,
                            .error_samples = 0};
-  const TensorRanges ranges = calibrate_model(
-      graph, options, [](const ProfileProgress&) { return true; }, diagnostics);
+  const TensorRanges ranges = calibrate_model(graph, options, {}, diagnostics);
   std::filesystem::remove(file);
   stop_on_errors(diagnostics);
   Graph result = graph;

@@ -68,7 +68,7 @@ ExitStatus run_plan(Tool& tool, const RunModelOptions& shared, PlanRunOptions op
   gnn::RunResult result;
   {
     Progress line(!tool.shows_progress());
-    run.progress = [&line](double done, const std::string& what) { return line(done, what); };
+    run.progress = std::ref(line);
     run.joined = [](std::int32_t rank, std::int32_t size) {
       set_termination_note("error: rank " + std::to_string(rank) + " of " + std::to_string(size) +
                            " was told to end: another rank has ended, or the launcher");

@@ -24,6 +24,7 @@ extern "C" void request_stop(int signal) { is_first_stop(signal, interrupt); }
 
 Progress::Progress(bool quiet, double quiet_seconds, CtrlC ctrl_c)
     : start_(Clock::now()),
+      began_(start_),
       shown_(start_),
       quiet_seconds_(quiet_seconds),
       visible_(!quiet && ::isatty(STDERR_FILENO) == 1) {
@@ -37,17 +38,13 @@ Progress::~Progress() {
 bool Progress::interrupted() { return interrupt.signal.load() != 0; }
 
 bool Progress::operator()(double done, const std::string& what) {
-  const double elapsed = seconds_since(start_);
-  return show(done, done > 0 ? elapsed * (1 - done) / done : -1, what);
-}
-
-bool Progress::show(double done, double remaining_s, const std::string& what) {
+  if (done <= 0) began_ = Clock::now();
   constexpr double kEverySeconds = 0.1;
   if (visible_ && seconds_since(start_) >= quiet_seconds_ &&
       (!has_line_ || seconds_since(shown_) >= kEverySeconds)) {
     const auto percent = std::lround(100 * std::clamp(done, 0.0, 1.0));
     std::string line = std::to_string(percent) + " %, ";
-    if (remaining_s >= 0) line += fixed_text(remaining_s, 0) + " s left, ";
+    if (done > 0) line += fixed_text(seconds_since(began_) * (1 - done) / done, 0) + " s left, ";
     write_progress(line + what);
     shown_ = Clock::now();
     has_line_ = true;

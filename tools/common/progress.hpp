@@ -19,15 +19,14 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   /// For npu::ProgressCallback: false once Ctrl-C was pressed. The remaining time is extrapolated
-  /// from the time since `done` was first above 0.
+  /// from the time since `done` was last 0.
   bool operator()(double done, const std::string& what);
-  /// The same with the caller's estimate of the remaining time.
-  bool show(double done, double remaining_s, const std::string& what);
   /// Whether Ctrl-C was pressed.
   static bool interrupted();
 
  private:
   std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point began_;  ///< what `done` is a share of
   std::chrono::steady_clock::time_point shown_;
   double quiet_seconds_;
   bool visible_;

@@ -58,10 +58,10 @@ PartitionSweep sweep_of_found(const CsrGraph& graph, const SweepOptions& options
     }
     if (!best) best = partition_with_metis(graph, metis);
     sweep.partitions.push_back(*std::move(best));
-    if (options.progress) {
-      options.progress(static_cast<double>(sweep.partitions.size()) /
-                       static_cast<double>(options.part_counts.size()));
-    }
+    report_progress(options.progress,
+                    static_cast<double>(sweep.partitions.size()) /
+                        static_cast<double>(options.part_counts.size()),
+                    "partition");
   }
   return sweep;
 }

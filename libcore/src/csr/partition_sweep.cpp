@@ -192,8 +192,8 @@ class Sweep {
   }
 
   void report() const {
-    if (!options_.progress) return;
-    options_.progress(static_cast<double>(done_) / static_cast<double>(jobs_.size()));
+    report_progress(options_.progress,
+                    static_cast<double>(done_) / static_cast<double>(jobs_.size()), "partition");
   }
 
   const CsrGraph& graph_;

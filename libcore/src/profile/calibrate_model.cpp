@@ -20,7 +20,6 @@
 #include "npu/quant/choose_range.hpp"
 #include "npu/quant/weight_operand.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
 #include "profile/op_errors.hpp"
@@ -81,8 +80,8 @@ std::int32_t channel_axis(const Graph& graph, TensorId id) {
 
 class Calibrator {
  public:
-  Calibrator(const Graph& graph, const CalibrateOptions& options,
-             const std::function<bool(const ProfileProgress&)>& progress, Diagnostics& diagnostics)
+  Calibrator(const Graph& graph, const CalibrateOptions& options, const ProgressCallback& progress,
+             Diagnostics& diagnostics)
       : graph_(graph), options_(options), progress_(progress), diagnostics_(diagnostics) {}
 
   TensorRanges run() {
@@ -130,7 +129,6 @@ class Calibrator {
     Executor executor(graph_, plan, target, weights, execution, devices_);
     devices_ = executor.devices();
     list_tensors();
-    start_ = Clock::now();
     for (std::int64_t sample = 0; sample < samples.count(); ++sample) {
       tell("samples", sample, samples.count());
       const std::vector<Tensor> inputs = samples.read(sample);
@@ -170,7 +168,6 @@ class Calibrator {
                      .samples = &samples,
                      .count = std::min(options_.error_samples, samples.count())};
     runs.execution.threads = options_.threads;
-    start_ = Clock::now();
     ranges_.errors = measure_op_errors(
         runs, ranges_,
         [&](std::int64_t done, std::int64_t total) { tell("errors of ops", done, total); },
@@ -232,22 +229,14 @@ class Calibrator {
     }
   }
 
-  void tell(const char* what, std::int64_t done, std::int64_t total) {
-    ProfileProgress state;
-    state.done = static_cast<std::int32_t>(std::min<std::int64_t>(done, INT32_MAX));
-    state.total = static_cast<std::int32_t>(std::min<std::int64_t>(total, INT32_MAX));
-    state.elapsed_s = seconds_since(start_);
-    if (done > 0) {
-      state.remaining_s =
-          state.elapsed_s / static_cast<double>(done) * static_cast<double>(total - done);
-    }
-    state.what = what;
-    if (!progress_(state)) throw Error(ErrorCode::kIo, "interrupted; nothing was written");
+  void tell(const char* what, std::int64_t done, std::int64_t total) const {
+    report_progress(progress_, static_cast<double>(done) / static_cast<double>(total),
+                    std::to_string(done) + " of " + std::to_string(total) + " points, " + what);
   }
 
   Graph graph_;
   const CalibrateOptions& options_;
-  const std::function<bool(const ProfileProgress&)>& progress_;
+  const ProgressCallback& progress_;
   Diagnostics& diagnostics_;
   TensorRanges ranges_;
   std::vector<std::pair<bool, std::size_t>> places_;  // by tensor: input or output, and which
@@ -256,7 +245,6 @@ class Calibrator {
   std::vector<char> has_nan_;                         // likewise, where nothing was finite
   std::vector<float> buffer_;
   OpenDevices devices_;
-  Clock::time_point start_ = Clock::now();
 };
 
 std::string range_text(const NumberRange& range) {
@@ -266,8 +254,7 @@ std::string range_text(const NumberRange& range) {
 }  // namespace
 
 TensorRanges calibrate_model(const Graph& graph, const CalibrateOptions& options,
-                             const std::function<bool(const ProfileProgress&)>& progress,
-                             Diagnostics& diagnostics) {
+                             const ProgressCallback& progress, Diagnostics& diagnostics) {
   return Calibrator(graph, options, progress, diagnostics).run();
 }
 

@@ -117,8 +117,7 @@ class QuantizedCompiler {
  private:
   /// False if there are errors.
   bool quantize() {
-    const std::function<bool(double, const std::string&)>& tell =
-        options_.model.compile.control.progress;
+    const ProgressCallback& tell = options_.model.compile.control.progress;
     CalibrateOptions calibrate;
     calibrate.samples = options_.samples;
     calibrate.target = options_.model.where.target;
@@ -128,9 +127,8 @@ class QuantizedCompiler {
     if (!options_.precision.max_error) calibrate.error_samples = 0;
     const TensorRanges ranges = calibrate_model(
         graph_, calibrate,
-        [&](const ProfileProgress& state) {
-          const double done = state.total > 0 ? static_cast<double>(state.done) / state.total : 0;
-          return !tell || tell(done, "calibration, " + state.what);
+        [&](double done, const std::string& what) {
+          return !tell || tell(done, "calibration, " + what);
         },
         diagnostics_);
     if (diagnostics_.has_errors()) return false;

@@ -22,8 +22,7 @@ namespace {
 constexpr std::int64_t kSizes[]{1 << 12, 1 << 15, 1 << 18, 1 << 21};  ///< elements
 
 NodeTable measured(const Graph& graph, const ProfileModelOptions& options, bool only_first_device,
-                   const std::function<bool(const ProfileProgress&)>& progress,
-                   Diagnostics& diagnostics) {
+                   const ProgressCallback& progress, Diagnostics& diagnostics) {
   ProfileModelOptions plain = options;
   plain.ranges.reset();
   plain.refinements = 0;
@@ -132,8 +131,7 @@ Graph quantized_copy(const Graph& graph, const ProfileModelOptions& options,
 }
 
 void add_int8_times(const Graph& graph, const Graph& int8, const ProfileModelOptions& options,
-                    const std::function<bool(const ProfileProgress&)>& progress,
-                    Diagnostics& diagnostics, NodeTable& table) {
+                    const ProgressCallback& progress, Diagnostics& diagnostics, NodeTable& table) {
   const NodeTable nodes = measured(int8, options, false, progress, diagnostics);
   if (diagnostics.has_errors()) return;
   add_nodes(graph, int8, nodes, table);

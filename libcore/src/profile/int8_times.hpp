@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-
 #include "npu/profile/profile_model.hpp"
 
 namespace npu {
@@ -15,7 +13,6 @@ Graph quantized_copy(const Graph& graph, const ProfileModelOptions& options,
 /// Measures that and conversions between float32 and integers, on each device, and fills in the
 /// table's `int8` and `conversions`.
 void add_int8_times(const Graph& graph, const Graph& int8, const ProfileModelOptions& options,
-                    const std::function<bool(const ProfileProgress&)>& progress,
-                    Diagnostics& diagnostics, NodeTable& table);
+                    const ProgressCallback& progress, Diagnostics& diagnostics, NodeTable& table);
 
 }  // namespace npu

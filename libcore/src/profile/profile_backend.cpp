@@ -35,8 +35,7 @@ std::optional<std::uint64_t> number_of(const KnownNumbers& numbers, std::string_
 
 class BackendProfiler {
  public:
-  BackendProfiler(const ProfileBackendOptions& options,
-                  const std::function<bool(const ProfileProgress&)>& progress,
+  BackendProfiler(const ProfileBackendOptions& options, const ProgressCallback& progress,
                   Diagnostics& diagnostics)
       : options_(options), progress_(progress), diagnostics_(diagnostics) {}
 
@@ -255,21 +254,15 @@ class BackendProfiler {
   }
 
   void tell(const std::string& what) {
-    ProfileProgress state;
-    state.elapsed_s = seconds_since(start_);
-    state.total = 100;
     // There is no telling how many compiles a backend takes; most are done within this time.
     constexpr double kUsualSeconds = 10;
-    state.done = static_cast<std::int32_t>(std::min(99.0, 100 * state.elapsed_s / kUsualSeconds));
-    state.remaining_s = std::max(0.0, kUsualSeconds - state.elapsed_s);
-    state.what = what;
-    if (!progress_(state)) throw Error(ErrorCode::kIo, "interrupted; nothing was written");
+    report_progress(progress_, std::min(0.99, seconds_since(start_) / kUsualSeconds), what);
   }
 
   static constexpr double kGuess = 1e9;
 
   const ProfileBackendOptions& options_;
-  const std::function<bool(const ProfileProgress&)>& progress_;
+  const ProgressCallback& progress_;
   Diagnostics& diagnostics_;
   const Clock::time_point start_ = Clock::now();
   BackendProfile profile_;
@@ -282,8 +275,7 @@ class BackendProfiler {
 }  // namespace
 
 BackendProfile profile_backend(const ProfileBackendOptions& options,
-                               const std::function<bool(const ProfileProgress&)>& progress,
-                               Diagnostics& diagnostics) {
+                               const ProgressCallback& progress, Diagnostics& diagnostics) {
   return BackendProfiler(options, progress, diagnostics).run();
 }
 

@@ -78,8 +78,7 @@ struct Pair {
 
 class MachineProfiler {
  public:
-  MachineProfiler(const ProfileMachineOptions& options,
-                  const std::function<bool(const ProfileProgress&)>& progress)
+  MachineProfiler(const ProfileMachineOptions& options, const ProgressCallback& progress)
       : options_(options), progress_(progress), target_(load_target(options.target)) {}
 
   MachineProfile run() {
@@ -251,14 +250,7 @@ class MachineProfiler {
   }
 
   void tell(const std::string& what) {
-    const double elapsed = seconds_since(start_);
-    ProfileProgress state;
-    state.total = 100;
-    state.done = static_cast<std::int32_t>(std::min(99.0, 100 * elapsed / options_.seconds));
-    state.elapsed_s = elapsed;
-    state.remaining_s = std::max(0.0, options_.seconds - elapsed);
-    state.what = what;
-    if (!progress_(state)) throw Error(ErrorCode::kIo, "interrupted; nothing was written");
+    report_progress(progress_, std::min(0.99, seconds_since(start_) / options_.seconds), what);
   }
 
   std::string description() const {
@@ -330,7 +322,7 @@ class MachineProfiler {
   }
 
   const ProfileMachineOptions& options_;
-  const std::function<bool(const ProfileProgress&)>& progress_;
+  const ProgressCallback& progress_;
   Target target_;
   Clock::time_point start_ = Clock::now();
   std::deque<Subject> subjects_;  // executors keep references to what lies in them
@@ -343,8 +335,7 @@ class MachineProfiler {
 }  // namespace
 
 MachineProfile profile_machine(const ProfileMachineOptions& options,
-                               const std::function<bool(const ProfileProgress&)>& progress,
-                               Diagnostics& diagnostics) {
+                               const ProgressCallback& progress, Diagnostics& diagnostics) {
   MachineProfile profile = MachineProfiler(options, progress).run();
   if (profile.disturbed) {
     diagnostics.warning({},

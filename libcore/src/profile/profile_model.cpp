@@ -62,8 +62,7 @@ struct Candidate {
 class ModelProfiler {
  public:
   ModelProfiler(const Graph& graph, const ProfileModelOptions& options,
-                const std::function<bool(const ProfileProgress&)>& progress,
-                Diagnostics& diagnostics)
+                const ProgressCallback& progress, Diagnostics& diagnostics)
       : graph_(graph), options_(options), progress_(progress), diagnostics_(diagnostics) {}
 
   NodeTable run() {
@@ -215,7 +214,6 @@ class ModelProfiler {
 
   void burst(Candidate& candidate, std::int32_t runs) {
     const LogTimer timer(LogModule::kProfile);
-    const auto start = Clock::now();
     RunRecord record;
     for (std::int32_t run = candidate.samples.empty() ? -2 : -1; run < runs; ++run) {
       candidate.executor->run(inputs_, &record, true, true);
@@ -223,19 +221,15 @@ class ModelProfiler {
       candidate.samples.push_back(
           take_apart(candidate.graph, candidate.model.plan, candidate.model.partitions, record));
     }
-    burst_s_ = seconds_since(start);
     timer.done([&] { return candidate.name + ": " + std::to_string(runs) + " timed runs"; });
     ++done_;
   }
 
   void tell(const Candidate& candidate, std::int32_t rounds_left) {
-    ProfileProgress state;
-    state.done = done_;
-    state.total = done_ + rounds_left * static_cast<std::int32_t>(candidates_.size());
-    state.elapsed_s = seconds_since(start_);
-    state.remaining_s = burst_s_ * static_cast<double>(state.total - state.done);
-    state.what = candidate.name;
-    if (!progress_(state)) throw Error(ErrorCode::kIo, "interrupted; nothing was written");
+    const std::int32_t total = done_ + rounds_left * static_cast<std::int32_t>(candidates_.size());
+    report_progress(
+        progress_, static_cast<double>(done_) / total,
+        std::to_string(done_) + " of " + std::to_string(total) + " points, " + candidate.name);
   }
 
   /// Copies of tensors of several sizes to each device: for links that no placement uses.
@@ -282,7 +276,7 @@ class ModelProfiler {
 
   Graph graph_;
   const ProfileModelOptions& options_;
-  const std::function<bool(const ProfileProgress&)>& progress_;
+  const ProgressCallback& progress_;
   Diagnostics& diagnostics_;
   Target target_;
   std::vector<Tensor> weights_;
@@ -292,16 +286,13 @@ class ModelProfiler {
   std::vector<std::unique_ptr<Candidate>> candidates_;
   std::set<std::vector<std::string>> placements_;  // device of each node
   std::vector<CopySample> copies_;
-  Clock::time_point start_ = Clock::now();
-  double burst_s_ = 0;
   std::int32_t done_ = 0;
 };
 
 }  // namespace
 
 NodeTable profile_model(const Graph& graph, const ProfileModelOptions& options,
-                        const std::function<bool(const ProfileProgress&)>& progress,
-                        Diagnostics& diagnostics) {
+                        const ProgressCallback& progress, Diagnostics& diagnostics) {
   std::optional<Graph> int8;  // first: ranges of another model are refused before minutes pass
   if (options.ranges) int8 = quantized_copy(graph, options, diagnostics);
   if (diagnostics.has_errors()) return {};

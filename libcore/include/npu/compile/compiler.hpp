@@ -16,15 +16,16 @@
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/progress.hpp"
 #include "npu/target/target.hpp"
 
 namespace npu {
 
 /// How a compile is watched and stopped.
 struct CompileControl {
-  /// From any thread, one at a time: the share that is done, and what is being done. False: stop.
-  /// The share begins again where nodes that a backend refused are compiled for another device.
-  std::function<bool(double done, const std::string& what)> progress;
+  /// Called from any thread, one at a time. The share begins again where nodes that a backend
+  /// refused are compiled for another device.
+  ProgressCallback progress;
   /// What is not compiled by then is not compiled.
   std::optional<std::chrono::steady_clock::time_point> deadline;
   /// Where large blobs are kept, in files without a name, until they are written; empty: in memory.

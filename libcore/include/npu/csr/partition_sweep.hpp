@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "npu/csr/metis_partitioner.hpp"
@@ -25,8 +24,7 @@ struct SweepOptions {
   MetisOptions metis;  ///< of every cut but for its part_count
   Partitioner partitioner = Partitioner::kAutomatic;
   int threads = 0;  ///< threads, and processes with METIS, at once; 0: as many as there are cores
-  /// Called with the share of the work that is done. What it throws ends the sweep.
-  std::function<void(double done)> progress = {};
+  ProgressCallback progress = {};
 };
 
 /// A graph cut into several numbers of parts.

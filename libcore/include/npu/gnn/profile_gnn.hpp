@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "npu/gnn/gnn_runner.hpp"
 #include "npu/gnn/stage_table.hpp"
-#include "npu/profile/profile_progress.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/progress.hpp"
 
 namespace npu::gnn {
 
@@ -37,11 +36,9 @@ struct ProfileOptions {
 };
 
 /// Measures every block of every layer on every device that runs it. `progress` is called for each
-/// point with the table so far; if it returns false, that table is the result.
-StageTable profile_stages(
-    const ProfileOptions& options,
-    const std::function<bool(const ProfileProgress&, const StageTable&)>& progress,
-    Diagnostics& diagnostics);
+/// point; if it returns false, the table so far is the result.
+StageTable profile_stages(const ProfileOptions& options, const ProgressCallback& progress,
+                          Diagnostics& diagnostics);
 
 /// Tables for people.
 std::string format_profile_report(const StageTable& table);

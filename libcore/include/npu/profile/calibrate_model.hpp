@@ -2,16 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/profile/profile_progress.hpp"
 #include "npu/quant/tensor_ranges.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/progress.hpp"
 
 namespace npu {
 
@@ -31,8 +30,7 @@ struct CalibrateOptions {
 /// of samples and weights in `diagnostics`; the result is meaningful only if there are none. Throws
 /// Error kUnsupported if no device runs the whole model.
 TensorRanges calibrate_model(const Graph& graph, const CalibrateOptions& options,
-                             const std::function<bool(const ProfileProgress&)>& progress,
-                             Diagnostics& diagnostics);
+                             const ProgressCallback& progress, Diagnostics& diagnostics);
 
 /// A table for people: each tensor with its extremes and the range by each method.
 std::string format_tensor_ranges(const TensorRanges& ranges);

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "npu/profile/profile_progress.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
+#include "npu/support/progress.hpp"
 
 namespace npu {
 
@@ -39,8 +38,7 @@ struct BackendProfile {
 /// Warns of what could not be found out. Throws Error kUnsupported if the backend is missing or has
 /// no usable device here.
 BackendProfile profile_backend(const ProfileBackendOptions& options,
-                               const std::function<bool(const ProfileProgress&)>& progress,
-                               Diagnostics& diagnostics);
+                               const ProgressCallback& progress, Diagnostics& diagnostics);
 
 /// A table for people.
 std::string format_backend_profile(const BackendProfile& profile);

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "npu/profile/profile_progress.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
+#include "npu/support/progress.hpp"
 
 namespace npu {
 
@@ -43,8 +42,7 @@ struct MachineProfile {
 /// Error kUnsupported if a device has no backend or the backend is missing. An op or dtype that a
 /// device refuses keeps its rate, scaled like the device's float32 rate.
 MachineProfile profile_machine(const ProfileMachineOptions& options,
-                               const std::function<bool(const ProfileProgress&)>& progress,
-                               Diagnostics& diagnostics);
+                               const ProgressCallback& progress, Diagnostics& diagnostics);
 
 /// A table for people: the measured rates beside those of the target.
 std::string format_machine_profile(const MachineProfile& profile);

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "npu/cost/node_table.hpp"
 #include "npu/ir/graph.hpp"
-#include "npu/profile/profile_progress.hpp"
 #include "npu/quant/tensor_ranges.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/progress.hpp"
 
 namespace npu {
 
@@ -39,8 +38,7 @@ struct ProfileModelOptions {
 /// is meaningful only if there are none. Throws Error kUnsupported if a device has no backend, or a
 /// backend is missing.
 NodeTable profile_model(const Graph& graph, const ProfileModelOptions& options,
-                        const std::function<bool(const ProfileProgress&)>& progress,
-                        Diagnostics& diagnostics);
+                        const ProgressCallback& progress, Diagnostics& diagnostics);
 
 /// Tables for people.
 std::string format_node_table(const Graph& graph, const NodeTable& table);

@@ -116,8 +116,8 @@ SweepOptions sweep_options(const PlanInput& input, const PlanOptions& options) {
     return halo;
   };
   // The second half is for devices and schedules.
-  sweep.progress = [&options](double done) {
-    report_progress(options.progress, 0.5 * done, "partition");
+  sweep.progress = [&options](double done, const std::string& what) {
+    return !options.progress || options.progress(0.5 * done, what);
   };
   return sweep;
 }

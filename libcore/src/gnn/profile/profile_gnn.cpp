@@ -54,7 +54,7 @@ class Profiler {
   Profiler(const ProfileOptions& options, Diagnostics& diagnostics)
       : options_(options), diagnostics_(diagnostics) {}
 
-  StageTable run(const std::function<bool(const ProfileProgress&, const StageTable&)>& progress) {
+  StageTable run(const ProgressCallback& progress) {
     model_ = read_staged_model(options_.model);
     weights_ = load_staged_weights(model_, options_.weights);
     size_grid();
@@ -67,7 +67,6 @@ class Profiler {
     const std::vector<BlockPoint> points = open_points();
     for (const BlockPoint& point : points) graph_nodes_ = std::max(graph_nodes_, 2 * point.n);
     total_ = static_cast<std::int32_t>(points.size());
-    start_ = Clock::now();
     bool goes_on = true;
     for (const BlockPoint& point : points) {
       goes_on = goes_on && visit(point, progress);
@@ -80,9 +79,11 @@ class Profiler {
     }
     tell_of_disturbance();
     tell_of_dominated();
+    if (!goes_on) return std::move(table_);
+    if (!dominated_.empty()) table_.extra["dominated"] = dominated_.size();
     table_.links = measure_links(devices_);
-    if (goes_on) measure_switches();
-    if (goes_on) measure_handovers();
+    measure_switches();
+    measure_handovers();
     table_.index();
     table_.extra["repaired"] = table_.repair_monotone();
     const StageTable::HoldOut held = table_.leave_one_out();
@@ -96,7 +97,6 @@ class Profiler {
   }
 
  private:
-  using Progress = std::function<bool(const ProfileProgress&, const StageTable&)>;
   struct Setup;
 
   void size_grid() {
@@ -116,18 +116,13 @@ class Profiler {
   }
 
   // False if the user wants to stop.
-  bool visit(const BlockPoint& point, const Progress& progress) {
-    ProfileProgress state;
-    state.done = done_++;
-    state.total = total_;
-    state.elapsed_s = seconds_since(start_);
+  bool visit(const BlockPoint& point, const ProgressCallback& progress) {
+    const std::string what = std::to_string(done_++) + " of " + std::to_string(total_) +
+                             " points, " + devices_[index_of(point.device)].name + "[" +
+                             std::to_string(point.first) + "-" + std::to_string(point.last) +
+                             "] n=" + std::to_string(point.n) + " m=" + std::to_string(point.m);
     // Later points are larger; what is left is judged by bytes, not by count.
-    state.remaining_s =
-        done_bytes_ > 0 ? state.elapsed_s * (total_bytes_ - done_bytes_) / done_bytes_ : 0;
-    state.what = devices_[index_of(point.device)].name + "[" + std::to_string(point.first) + "-" +
-                 std::to_string(point.last) + "] n=" + std::to_string(point.n) +
-                 " m=" + std::to_string(point.m);
-    if (!progress(state, table_)) return false;
+    if (progress && !progress(done_bytes_ / total_bytes_, what)) return false;
     done_bytes_ += weight_of(point);
     if (leaves_out(point)) {
       dominated_.insert(key_of(point));
@@ -222,7 +217,6 @@ class Profiler {
 
   void tell_of_dominated() {
     if (dominated_.empty()) return;
-    table_.extra["dominated"] = dominated_.size();
     diagnostics_.note({}, std::to_string(dominated_.size()) +
                               " points are left out: at smaller sizes a layer with these blocks "
                               "takes longer than in one block, so no plan has them");
@@ -571,7 +565,6 @@ class Profiler {
   std::map<PointKey, std::size_t> entry_of_;         // index into the entries
   std::map<PointKey, std::vector<double>> samples_;  // times as a part, of all visits
   mutable std::int32_t runnable_ = 0;                // most threads that wanted a core
-  Clock::time_point start_;
   std::int32_t done_ = 0;
   std::int32_t total_ = 0;
   double total_bytes_ = 0;
@@ -580,10 +573,8 @@ class Profiler {
 
 }  // namespace
 
-StageTable profile_stages(
-    const ProfileOptions& options,
-    const std::function<bool(const ProfileProgress&, const StageTable&)>& progress,
-    Diagnostics& diagnostics) {
+StageTable profile_stages(const ProfileOptions& options, const ProgressCallback& progress,
+                          Diagnostics& diagnostics) {
   return Profiler(options, diagnostics).run(progress);
 }
 
