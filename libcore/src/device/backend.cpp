@@ -8,9 +8,6 @@
 // twice would double the start of every run.
 #include "npu/device/backend.hpp"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -21,9 +18,8 @@
 #include "device/device_call.hpp"
 #include "device/feature_functions.hpp"
 #include "device/library_folders.hpp"
-#include "device/probe.hpp"
+#include "device/plugin.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/file_io.hpp"
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 
@@ -36,18 +32,9 @@ constexpr std::uint64_t kMostDtypes = 256;
 /// Begins an instance that is any device of an architecture.
 constexpr std::string_view kArchPrefix = "arch:";
 
-std::string backend_file(std::string_view name) {
-  return "npu_backend_" + std::string(name) + ".so";
-}
-
-void* open_library(const std::string& path) {
+void* open_backend(const std::string& path) {
   const BlasCoreScope blas;
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* reason = ::dlerror();
-    refuse_file(path, "the backend does not load: " + text_of(reason));
-  }
-  return library;
+  return open_plugin(kBackends, path);
 }
 
 /// What a backend says of itself and of its devices.
@@ -219,16 +206,6 @@ void limit_openmp_spinning() {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "10000", 0);
 }
 
-/// Lets another process load a file that is not of the install.
-void probe(const std::string& path, const std::string& name) {
-  const LogTimer timer(LogModule::kDevice, LogLevel::kDebug);
-  if (!is_regular_file(path)) refuse_file(path, "is not a regular file, expected a shared object");
-  const std::string fault = probe_library(LibraryKind::kBackend, path, name);
-  if (!fault.empty()) refuse_file(path, "the backend " + fault);
-  timer.done(
-      [&] { return path + ": comes from NPU_BACKEND_PATH, so another process loaded it first"; });
-}
-
 bool matches(std::string_view pattern, std::string_view text) {
   if (!pattern.ends_with('*')) return pattern == text;
   pattern.remove_suffix(1);
@@ -243,21 +220,14 @@ bool DeviceFacts::stores(npu_dtype dtype) const {
   });
 }
 
-std::vector<std::string> backend_search_path() {
-  return library_folders("backends", "NPU_BACKEND_PATH");
-}
+std::vector<std::string> backend_search_path() { return plugin_folders(kBackends); }
 
 std::string Backend::find_file(std::string_view name) {
-  if (!is_library_name(name)) return {};
-  for (const std::string& folder : backend_search_path()) {
-    std::string path = folder + "/" + backend_file(name);
-    if (::access(path.c_str(), F_OK) == 0) return path;
-  }
-  return {};
+  return is_library_name(name) ? find_plugin(kBackends, name) : std::string();
 }
 
 void Backend::look_at(const std::string& path, const std::string& name) {
-  description_of(*backend_table(open_library(path), path, name), path, name);
+  description_of(*backend_table(open_backend(path), path, name), path, name);
 }
 
 bool Backend::has_feature(std::string_view name) const { return lists_feature(*api_, name); }
@@ -310,48 +280,43 @@ std::shared_ptr<const Backend> Backend::load(std::string_view name) {
     throw Error(ErrorCode::kUnsupported,
                 "'" + std::string(name) + "' is no backend name; expected a-z, 0-9, '_' and '-'");
   }
-  const std::string file = backend_file(name);
   std::string tried;
-  for (const std::string& folder : backend_search_path()) {
-    const std::string path = folder + "/" + file;
-    if (::access(path.c_str(), F_OK) != 0) {
-      tried += (tried.empty() ? "" : ", ") + folder;
-      log(LogModule::kDevice, LogLevel::kDebug, [&] { return "no " + file + " in " + folder; });
-      continue;
-    }
-    const LogTimer timer(LogModule::kDevice);
-    limit_openmp_spinning();
-    if (folder != install_folder("backends")) probe(path, std::string(name));
-    auto backend = std::make_shared<Backend>();
-    backend->api_ = backend_table(open_library(path), path, std::string(name));
-    backend->path_ = path;
-    Description description = description_of(*backend->api_, path, std::string(name));
-    backend->name_ = text_of(description.info.name);
-    backend->version_ = text_of(description.info.version);
-    backend->flags_ = description.info.flags;
-    backend->option_keys_ = std::move(description.option_keys);
-    backend->devices_ = std::move(description.devices);
-    if (backend->name_ != name) {
-      refuse_file(path, "the backend calls itself '" + backend->name_ + "', expected '" +
-                            std::string(name) + "'");
-    }
-    loaded.emplace(backend->name_, backend);
-    timer.done([&] {
-      return "backend '" + backend->name_ + "' " + backend->version_ + " loaded from " + path;
-    });
-    for (const DeviceFacts& device : backend->devices_) {
-      log(LogModule::kDevice, LogLevel::kDebug, [&] {
-        return "backend '" + backend->name_ + "': device " + device.id +
-               (device.usable ? "" : ", not usable: " + device.why_not) + ", fingerprint " +
-               device.fingerprint;
-      });
-    }
-    return backend;
+  const std::string path = find_plugin(kBackends, name, &tried);
+  if (path.empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                "backend '" + std::string(name) + "' (" + plugin_file(kBackends, name) +
+                    ") is in none of: " + tried +
+                    (!knows_program_file() ? " (/proc does not say where the program lies)" : "") +
+                    "; set NPU_BACKEND_PATH to its folder");
   }
-  throw Error(ErrorCode::kUnsupported,
-              "backend '" + std::string(name) + "' (" + file + ") is in none of: " + tried +
-                  (!knows_program_file() ? " (/proc does not say where the program lies)" : "") +
-                  "; set NPU_BACKEND_PATH to its folder");
+  const LogTimer timer(LogModule::kDevice);
+  limit_openmp_spinning();
+  probe_plugin(kBackends, path, std::string(name));
+  auto backend = std::make_shared<Backend>();
+  backend->api_ = backend_table(open_backend(path), path, std::string(name));
+  backend->path_ = path;
+  Description description = description_of(*backend->api_, path, std::string(name));
+  backend->name_ = text_of(description.info.name);
+  backend->version_ = text_of(description.info.version);
+  backend->flags_ = description.info.flags;
+  backend->option_keys_ = std::move(description.option_keys);
+  backend->devices_ = std::move(description.devices);
+  if (backend->name_ != name) {
+    refuse_file(path, "the backend calls itself '" + backend->name_ + "', expected '" +
+                          std::string(name) + "'");
+  }
+  loaded.emplace(backend->name_, backend);
+  timer.done([&] {
+    return "backend '" + backend->name_ + "' " + backend->version_ + " loaded from " + path;
+  });
+  for (const DeviceFacts& device : backend->devices_) {
+    log(LogModule::kDevice, LogLevel::kDebug, [&] {
+      return "backend '" + backend->name_ + "': device " + device.id +
+             (device.usable ? "" : ", not usable: " + device.why_not) + ", fingerprint " +
+             device.fingerprint;
+    });
+  }
+  return backend;
 }
 
 }  // namespace npu

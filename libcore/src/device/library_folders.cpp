@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folders that are searched for backends and frontends: the one beside the program, and those
-// of an environment variable. Reads /proc/self/exe.
+// Where the install lies, as seen from the program that runs. Reads /proc/self/exe.
 #include "device/library_folders.hpp"
 
 #include <sys/auxv.h>
@@ -49,22 +48,6 @@ std::string helper_program(std::string_view name) {
   const std::string other = NPU_INSTALL_PREFIX + place;
   const bool is_elsewhere = ::access(own.c_str(), X_OK) != 0 && ::access(other.c_str(), X_OK) == 0;
   return is_elsewhere ? other : own;
-}
-
-std::vector<std::string> library_folders(std::string_view kind, const char* variable) {
-  std::vector<std::string> folders;
-  if (std::string folder = install_folder(kind); !folder.empty()) {
-    folders.push_back(std::move(folder));
-  }
-  if (const char* extra = ::secure_getenv(variable)) {
-    std::string_view rest = extra;
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find(':'), rest.size());
-      if (end > 0) folders.emplace_back(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-  }
-  return folders;
 }
 
 bool is_library_name(std::string_view name) {

@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace npu {
 
@@ -15,10 +14,6 @@ std::string install_folder(std::string_view kind);
 /// A program of the install that others start: libexec/npu/NAME beside the program's folder, or,
 /// for programs that lie elsewhere, where the build was to be installed to.
 std::string helper_program(std::string_view name);
-
-/// The install's folder, then those of the environment variable `variable`, separated by colons. A
-/// program with raised privileges ignores the variable.
-std::vector<std::string> library_folders(std::string_view kind, const char* variable);
 
 /// Whether the system says where the program lies.
 bool knows_program_file();

@@ -3,36 +3,18 @@
 // which is what somebody who looks for a device needs to know.
 #include "npu/device/list_backends.hpp"
 
-#include <dirent.h>
-
 #include <array>
 #include <set>
 #include <span>
 #include <string_view>
 #include <utility>
 
-#include "device/library_folders.hpp"
+#include "device/plugin.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/text.hpp"
 
 namespace npu {
 namespace {
-
-constexpr std::string_view kFilePrefix = "npu_backend_";
-constexpr std::string_view kFileSuffix = ".so";
-
-void add_names(const std::string& folder, std::set<std::string>& names) {
-  DIR* entries = ::opendir(folder.c_str());
-  if (entries == nullptr) return;
-  while (const dirent* entry = ::readdir(entries)) {
-    std::string_view name = entry->d_name;
-    if (!name.starts_with(kFilePrefix) || !name.ends_with(kFileSuffix)) continue;
-    name.remove_prefix(kFilePrefix.size());
-    name.remove_suffix(std::min(kFileSuffix.size(), name.size()));
-    if (is_library_name(name)) names.emplace(name);
-  }
-  ::closedir(entries);
-}
 
 /// The name of a number; "other" for one that is not known here.
 std::string_view name_in(std::span<const std::string_view> names, std::uint32_t number) {
@@ -107,7 +89,9 @@ ListedBackend describe_backend(const std::string& name) {
 
 std::vector<ListedBackend> list_backends() {
   std::set<std::string> names;
-  for (const std::string& folder : backend_search_path()) add_names(folder, names);
+  for (const std::string& folder : plugin_folders(kBackends)) {
+    for (const std::string& name : plugin_names(kBackends, folder)) names.insert(name);
+  }
   std::vector<ListedBackend> backends;
   for (const std::string& name : names) backends.push_back(describe_backend(name));
   return backends;

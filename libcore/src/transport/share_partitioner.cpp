@@ -4,49 +4,24 @@
 // to share names.
 #include "transport/share_partitioner.hpp"
 
-#include <dlfcn.h>
-
+#include "device/plugin.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/text.hpp"
-#include "transport/transport_folders.hpp"
 
 namespace npu {
-namespace {
-
-std::string find_partitioner(const std::string& name) {
-  std::string looked_in;
-  for (const std::string& folder : transport_folders()) {
-    std::string path = folder + "/npu_partitioner_" + name + ".so";
-    if (is_regular_file(path)) return path;
-    looked_in += (looked_in.empty() ? "" : ", ") + folder;
-  }
-  throw Error(ErrorCode::kUnsupported,
-              "the partitioner '" + name + "' is not in " + looked_in +
-                  ": install the package npu-transport-mpi, or build with libptscotch-dev");
-}
-
-}  // namespace
-
 SharePartitioner::SharePartitioner(const std::string& name) : api_(nullptr) {
-  const std::string path = find_partitioner(name);
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* reason = ::dlerror();
+  std::string tried;
+  const std::string path = find_plugin(kPartitioners, name, &tried);
+  if (path.empty()) {
     throw Error(ErrorCode::kUnsupported,
-                "the partitioner does not load: " +
-                    (reason == nullptr ? std::string() : printable_text(reason)) +
-                    "; Debian's package is libptscotch-7.0",
-                {.file = path});
+                "the partitioner '" + name + "' is not in " + tried +
+                    ": install the package npu-transport-mpi, or build with libptscotch-dev");
   }
-  const auto entry = reinterpret_cast<npu_partitioner_entry_function>(
-      ::dlsym(library, NPU_PARTITIONER_ENTRY_NAME));
-  api_ = entry == nullptr ? nullptr : entry(NPU_PARTITIONER_ABI_VERSION);
-  if (api_ == nullptr || api_->abi_version != NPU_PARTITIONER_ABI_VERSION) {
-    throw Error(ErrorCode::kUnsupported, "the partitioner is of another version of npu-tools",
-                {.file = path});
-  }
+  void* library =
+      open_plugin(kPartitioners, path, RTLD_LOCAL, "; Debian's package is libptscotch-7.0");
+  api_ = plugin_table<npu_partitioner>(kPartitioners, library, path, NPU_PARTITIONER_ENTRY_NAME,
+                                       NPU_PARTITIONER_ABI_VERSION);
   if (const char* fault = api_->check()) {
     throw Error(ErrorCode::kUnsupported, printable_text(fault), {.file = path});
   }

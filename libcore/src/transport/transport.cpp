@@ -5,8 +5,6 @@
 // millisecond: ranks may share processors, and MPI's own waiting spins.
 #include "transport/transport.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -15,33 +13,15 @@
 #include <string_view>
 #include <thread>
 
-#include "device/library_folders.hpp"
+#include "device/plugin.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/file_io.hpp"
 #include "npu/support/text.hpp"
-#include "transport/transport_folders.hpp"
 
 namespace npu {
 namespace {
 
 constexpr std::chrono::microseconds kLongestPause{100};
 constexpr int kSpins = 1000;
-
-[[noreturn]] void refuse_transport(const std::string& path, const std::string& text) {
-  throw Error(ErrorCode::kUnsupported, text, {.file = path});
-}
-
-std::string find_transport(const std::string& name, const std::string& who) {
-  std::string looked_in;
-  for (const std::string& folder : transport_folders()) {
-    std::string path = folder + "/npu_transport_" + name + ".so";
-    if (is_regular_file(path)) return path;
-    looked_in += (looked_in.empty() ? "" : ", ") + folder;
-  }
-  throw Error(ErrorCode::kUnsupported,
-              who + " needs the transport '" + name + "', which is not in " + looked_in +
-                  ": install the package npu-transport-mpi, or build with libopenmpi-dev");
-}
 
 std::optional<std::int32_t> number_of(const char* text) {
   if (text == nullptr) return std::nullopt;
@@ -56,27 +36,18 @@ std::optional<std::int32_t> number_of(const char* text) {
 
 }  // namespace
 
-std::vector<std::string> transport_folders() {
-  return library_folders("transports", "NPU_TRANSPORT_PATH");
-}
-
 std::unique_ptr<Transport> Transport::join(const std::string& name, const std::string& who) {
-  const std::string path = find_transport(name, who);
+  std::string tried;
+  const std::string path = find_plugin(kTransports, name, &tried);
+  if (path.empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                who + " needs the transport '" + name + "', which is not in " + tried +
+                    ": install the package npu-transport-mpi, or build with libopenmpi-dev");
+  }
   // Global: the MPI library's own modules look for its symbols there.
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) {
-    const char* reason = ::dlerror();
-    refuse_transport(path, "the transport does not load: " +
-                               (reason == nullptr ? std::string() : printable_text(reason)));
-  }
-  const auto entry =
-      reinterpret_cast<npu_transport_entry_function>(::dlsym(library, NPU_TRANSPORT_ENTRY_NAME));
-  const npu_transport* api = entry == nullptr ? nullptr : entry(NPU_TRANSPORT_ABI_VERSION);
-  if (api == nullptr || api->abi_version != NPU_TRANSPORT_ABI_VERSION) {
-    refuse_transport(path, "the transport does not serve ABI version " +
-                               std::to_string(NPU_TRANSPORT_ABI_VERSION));
-  }
-  return std::make_unique<Transport>(*api);
+  void* library = open_plugin(kTransports, path, RTLD_GLOBAL);
+  return std::make_unique<Transport>(*plugin_table<npu_transport>(
+      kTransports, library, path, NPU_TRANSPORT_ENTRY_NAME, NPU_TRANSPORT_ABI_VERSION));
 }
 
 Transport::Transport(const npu_transport& api) : api_(&api) {

@@ -36,8 +36,7 @@ class Frontend {
   std::string list_ops() const;
 
  private:
-  static std::shared_ptr<const Frontend> load(const std::string& path, std::string_view name,
-                                              bool is_trusted);
+  static std::shared_ptr<const Frontend> load(const std::string& path, const std::string& name);
   std::string name_;
   std::string path_;
   const npu_frontend* api_ = nullptr;
