@@ -102,435 +102,109 @@ constexpr bool lists_all_fields() {
 }
 
 // NOLINTBEGIN(cppcoreguidelines-macro-usage)
-#define NPU_FIELD(Type, name) make_field(#name, &Type::name)
+// A macro cannot name itself: what is left of a list is read again, at most 27 times.
+#define NPU_READ_AGAIN(...) NPU_READ_9(NPU_READ_9(NPU_READ_9(__VA_ARGS__)))
+#define NPU_READ_9(...) NPU_READ_3(NPU_READ_3(NPU_READ_3(__VA_ARGS__)))
+#define NPU_READ_3(...) NPU_READ(NPU_READ(NPU_READ(__VA_ARGS__)))
+#define NPU_READ(...) __VA_ARGS__
+#define NPU_NEXT_FIELDS() NPU_EACH_FIELD
+#define NPU_NO_ARGUMENTS ()
+#define NPU_EACH_FIELD(Type, name, ...) \
+  make_field(#name, &Type::name) __VA_OPT__(, NPU_NEXT_FIELDS NPU_NO_ARGUMENTS(Type, __VA_ARGS__))
+
+/// NPU_FIELDS(Type, a, b, ..); lists the fields of a struct in the order in which they are written.
+#define NPU_FIELDS(Type, ...)                                             \
+  template <>                                                             \
+  inline constexpr auto kFields<Type> =                                   \
+      std::make_tuple(NPU_READ_AGAIN(NPU_EACH_FIELD(Type, __VA_ARGS__))); \
+  static_assert(lists_all_fields<Type>(), "a field of " #Type " is not listed, but for 'threads'")
 // NOLINTEND(cppcoreguidelines-macro-usage)
 
-template <>
-inline constexpr auto kFields<EpilogueStep> = std::make_tuple(NPU_FIELD(EpilogueStep, kind),
-                                                              NPU_FIELD(EpilogueStep, alpha),
-                                                              NPU_FIELD(EpilogueStep, beta));
-
-template <>
-inline constexpr auto kFields<Winograd::Filter> = std::make_tuple(NPU_FIELD(Winograd::Filter, tile),
-                                                                  NPU_FIELD(Winograd::Filter, taps),
-                                                                  NPU_FIELD(Winograd::Filter,
-                                                                            stride));
-
-template <>
-inline constexpr auto kFields<Winograd> = std::make_tuple(
-    NPU_FIELD(Winograd, filter), NPU_FIELD(Winograd, batch), NPU_FIELD(Winograd, frames),
-    NPU_FIELD(Winograd, source_channels), NPU_FIELD(Winograd, target_channels),
-    NPU_FIELD(Winograd, source_extent), NPU_FIELD(Winograd, target_extent),
-    NPU_FIELD(Winograd, pad), NPU_FIELD(Winograd, has_bias), NPU_FIELD(Winograd, epilogue),
-    NPU_FIELD(Winograd, isa));
-
-template <>
-inline constexpr auto kFields<ImplicitGemm> =
-    std::make_tuple(NPU_FIELD(ImplicitGemm, batch), NPU_FIELD(ImplicitGemm, source_channels),
-                    NPU_FIELD(ImplicitGemm, target_channels),
-                    NPU_FIELD(ImplicitGemm, source_extent), NPU_FIELD(ImplicitGemm, target_extent),
-                    NPU_FIELD(ImplicitGemm, taps), NPU_FIELD(ImplicitGemm, dilation),
-                    NPU_FIELD(ImplicitGemm, pad), NPU_FIELD(ImplicitGemm, has_bias),
-                    NPU_FIELD(ImplicitGemm, epilogue), NPU_FIELD(ImplicitGemm, isa));
-
-template <>
-inline constexpr auto kFields<GroupedConvolution> = std::make_tuple(
-    NPU_FIELD(GroupedConvolution, batch), NPU_FIELD(GroupedConvolution, groups),
-    NPU_FIELD(GroupedConvolution, source_channels), NPU_FIELD(GroupedConvolution, target_channels),
-    NPU_FIELD(GroupedConvolution, source_extent), NPU_FIELD(GroupedConvolution, target_extent),
-    NPU_FIELD(GroupedConvolution, taps), NPU_FIELD(GroupedConvolution, stride),
-    NPU_FIELD(GroupedConvolution, dilation), NPU_FIELD(GroupedConvolution, pad),
-    NPU_FIELD(GroupedConvolution, has_bias), NPU_FIELD(GroupedConvolution, epilogue),
-    NPU_FIELD(GroupedConvolution, isa));
-
-template <>
-inline constexpr auto kFields<PackedGemm::Steps> =
-    std::make_tuple(NPU_FIELD(PackedGemm::Steps, image), NPU_FIELD(PackedGemm::Steps, row),
-                    NPU_FIELD(PackedGemm::Steps, block));
-
-template <>
-inline constexpr auto kFields<PackedGemm> = std::make_tuple(
-    NPU_FIELD(PackedGemm, images), NPU_FIELD(PackedGemm, rows), NPU_FIELD(PackedGemm, inner),
-    NPU_FIELD(PackedGemm, columns), NPU_FIELD(PackedGemm, source), NPU_FIELD(PackedGemm, target),
-    NPU_FIELD(PackedGemm, use_strassen), NPU_FIELD(PackedGemm, float16_weights),
-    NPU_FIELD(PackedGemm, has_norm), NPU_FIELD(PackedGemm, norm_relu),
-    NPU_FIELD(PackedGemm, has_bias), NPU_FIELD(PackedGemm, epilogue), NPU_FIELD(PackedGemm, isa));
-
-template <>
-inline constexpr auto kFields<HalfGemm> = std::make_tuple(
-    NPU_FIELD(HalfGemm, images), NPU_FIELD(HalfGemm, rows), NPU_FIELD(HalfGemm, inner),
-    NPU_FIELD(HalfGemm, columns), NPU_FIELD(HalfGemm, source), NPU_FIELD(HalfGemm, target),
-    NPU_FIELD(HalfGemm, has_bias), NPU_FIELD(HalfGemm, epilogue), NPU_FIELD(HalfGemm, isa));
-
-template <>
-inline constexpr auto kFields<Gemv> =
-    std::make_tuple(NPU_FIELD(Gemv, rows), NPU_FIELD(Gemv, inner), NPU_FIELD(Gemv, columns),
-                    NPU_FIELD(Gemv, source_row), NPU_FIELD(Gemv, float16_weights),
-                    NPU_FIELD(Gemv, has_bias), NPU_FIELD(Gemv, epilogue), NPU_FIELD(Gemv, isa));
-
-template <>
-inline constexpr auto kFields<Attention> = std::make_tuple(
-    NPU_FIELD(Attention, type), NPU_FIELD(Attention, mask_type), NPU_FIELD(Attention, queries),
-    NPU_FIELD(Attention, keys), NPU_FIELD(Attention, width), NPU_FIELD(Attention, value_width),
-    NPU_FIELD(Attention, scale), NPU_FIELD(Attention, causal), NPU_FIELD(Attention, has_mask),
-    NPU_FIELD(Attention, zero_blocked), NPU_FIELD(Attention, query_strides),
-    NPU_FIELD(Attention, key_strides), NPU_FIELD(Attention, value_strides),
-    NPU_FIELD(Attention, mask_strides), NPU_FIELD(Attention, result_row),
-    NPU_FIELD(Attention, query_offsets), NPU_FIELD(Attention, key_offsets),
-    NPU_FIELD(Attention, value_offsets), NPU_FIELD(Attention, mask_offsets),
-    NPU_FIELD(Attention, result_offsets), NPU_FIELD(Attention, isa));
-
-template <>
-inline constexpr auto kFields<ExpandDepthwise> = std::make_tuple(
-    NPU_FIELD(ExpandDepthwise, batch), NPU_FIELD(ExpandDepthwise, source_channels),
-    NPU_FIELD(ExpandDepthwise, channels), NPU_FIELD(ExpandDepthwise, source_extent),
-    NPU_FIELD(ExpandDepthwise, target_extent), NPU_FIELD(ExpandDepthwise, taps),
-    NPU_FIELD(ExpandDepthwise, stride), NPU_FIELD(ExpandDepthwise, pad),
-    NPU_FIELD(ExpandDepthwise, bfloat16), NPU_FIELD(ExpandDepthwise, expand_has_bias),
-    NPU_FIELD(ExpandDepthwise, depthwise_has_bias), NPU_FIELD(ExpandDepthwise, expand_epilogue),
-    NPU_FIELD(ExpandDepthwise, depthwise_epilogue), NPU_FIELD(ExpandDepthwise, isa));
-
-template <>
-inline constexpr auto kFields<SqueezeExcite> =
-    std::make_tuple(NPU_FIELD(SqueezeExcite, type), NPU_FIELD(SqueezeExcite, batch),
-                    NPU_FIELD(SqueezeExcite, channels), NPU_FIELD(SqueezeExcite, lanes),
-                    NPU_FIELD(SqueezeExcite, channels_last), NPU_FIELD(SqueezeExcite, spatial),
-                    NPU_FIELD(SqueezeExcite, hidden), NPU_FIELD(SqueezeExcite, activation),
-                    NPU_FIELD(SqueezeExcite, hard_gate), NPU_FIELD(SqueezeExcite, has_hidden_bias),
-                    NPU_FIELD(SqueezeExcite, has_gate_bias), NPU_FIELD(SqueezeExcite, isa));
-
-template <>
-inline constexpr auto kFields<ScaleShift> = std::make_tuple(
-    NPU_FIELD(ScaleShift, type), NPU_FIELD(ScaleShift, outer), NPU_FIELD(ScaleShift, groups),
-    NPU_FIELD(ScaleShift, spatial), NPU_FIELD(ScaleShift, lanes), NPU_FIELD(ScaleShift, has_shift),
-    NPU_FIELD(ScaleShift, relu), NPU_FIELD(ScaleShift, scale_by_outer),
-    NPU_FIELD(ScaleShift, scale_type), NPU_FIELD(ScaleShift, isa));
-
-template <>
-inline constexpr auto kFields<Elementwise> = std::make_tuple(NPU_FIELD(Elementwise, function),
-                                                             NPU_FIELD(Elementwise, type),
-                                                             NPU_FIELD(Elementwise, count),
-                                                             NPU_FIELD(Elementwise, isa),
-                                                             NPU_FIELD(Elementwise, alpha));
-
-template <>
-inline constexpr auto kFields<Softmax> = std::make_tuple(NPU_FIELD(Softmax, outer),
-                                                         NPU_FIELD(Softmax, count),
-                                                         NPU_FIELD(Softmax, inner),
-                                                         NPU_FIELD(Softmax, logarithm),
-                                                         NPU_FIELD(Softmax, isa));
-
-template <>
-inline constexpr auto kFields<BroadcastBinary> = std::make_tuple(
-    NPU_FIELD(BroadcastBinary, op), NPU_FIELD(BroadcastBinary, alpha),
-    NPU_FIELD(BroadcastBinary, type), NPU_FIELD(BroadcastBinary, b_type),
-    NPU_FIELD(BroadcastBinary, extents), NPU_FIELD(BroadcastBinary, a_strides),
-    NPU_FIELD(BroadcastBinary, b_strides), NPU_FIELD(BroadcastBinary, target_strides));
-
-template <>
-inline constexpr auto kFields<RmsNorm> = std::make_tuple(NPU_FIELD(RmsNorm, type),
-                                                         NPU_FIELD(RmsNorm, rows),
-                                                         NPU_FIELD(RmsNorm, inner),
-                                                         NPU_FIELD(RmsNorm, epsilon),
-                                                         NPU_FIELD(RmsNorm, has_weight));
-
-template <>
-inline constexpr auto kFields<Window> = std::make_tuple(NPU_FIELD(Window, begin),
-                                                        NPU_FIELD(Window, end),
-                                                        NPU_FIELD(Window, divisor));
-
-template <>
-inline constexpr auto kFields<WindowAverage> =
-    std::make_tuple(NPU_FIELD(WindowAverage, type), NPU_FIELD(WindowAverage, planes),
-                    NPU_FIELD(WindowAverage, extents), NPU_FIELD(WindowAverage, windows),
-                    NPU_FIELD(WindowAverage, divisor_override));
-
-template <>
-inline constexpr auto kFields<MiddleReduction> = std::make_tuple(NPU_FIELD(MiddleReduction, op),
-                                                                 NPU_FIELD(MiddleReduction, type),
-                                                                 NPU_FIELD(MiddleReduction, outer),
-                                                                 NPU_FIELD(MiddleReduction, count),
-                                                                 NPU_FIELD(MiddleReduction, inner),
-                                                                 NPU_FIELD(MiddleReduction, isa));
-
-template <>
-inline constexpr auto kFields<GatherRows> = std::make_tuple(NPU_FIELD(GatherRows, count),
-                                                            NPU_FIELD(GatherRows, rows),
-                                                            NPU_FIELD(GatherRows, row_bytes),
-                                                            NPU_FIELD(GatherRows, wide_indices),
-                                                            NPU_FIELD(GatherRows, node));
-
-template <>
-inline constexpr auto kFields<Sequence> = std::make_tuple(NPU_FIELD(Sequence, start),
-                                                          NPU_FIELD(Sequence, step),
-                                                          NPU_FIELD(Sequence, count));
-
-template <>
-inline constexpr auto kFields<Tap> = std::make_tuple(NPU_FIELD(Tap, index), NPU_FIELD(Tap, weight));
-
-template <>
-inline constexpr auto kFields<Resample> = std::make_tuple(
-    NPU_FIELD(Resample, type), NPU_FIELD(Resample, planes), NPU_FIELD(Resample, lanes),
-    NPU_FIELD(Resample, extents), NPU_FIELD(Resample, width), NPU_FIELD(Resample, taps),
-    NPU_FIELD(Resample, isa));
-
-template <>
-inline constexpr auto kFields<GridSample> =
-    std::make_tuple(NPU_FIELD(GridSample, mode), NPU_FIELD(GridSample, padding),
-                    NPU_FIELD(GridSample, align_corners), NPU_FIELD(GridSample, batch),
-                    NPU_FIELD(GridSample, channels), NPU_FIELD(GridSample, source_extent),
-                    NPU_FIELD(GridSample, target_extent), NPU_FIELD(GridSample, isa));
-
-template <>
-inline constexpr auto kFields<GroupNorm> = std::make_tuple(
-    NPU_FIELD(GroupNorm, type), NPU_FIELD(GroupNorm, outer), NPU_FIELD(GroupNorm, channels),
-    NPU_FIELD(GroupNorm, spatial), NPU_FIELD(GroupNorm, lanes), NPU_FIELD(GroupNorm, group_size),
-    NPU_FIELD(GroupNorm, epsilon), NPU_FIELD(GroupNorm, has_weight), NPU_FIELD(GroupNorm, has_bias),
-    NPU_FIELD(GroupNorm, vector), NPU_FIELD(GroupNorm, isa));
-
-template <>
-inline constexpr auto kFields<Recurrence> = std::make_tuple(
-    NPU_FIELD(Recurrence, cell), NPU_FIELD(Recurrence, layers), NPU_FIELD(Recurrence, directions),
-    NPU_FIELD(Recurrence, batch), NPU_FIELD(Recurrence, steps), NPU_FIELD(Recurrence, inputs),
-    NPU_FIELD(Recurrence, hidden), NPU_FIELD(Recurrence, batch_first), NPU_FIELD(Recurrence, isa));
-
-template <>
-inline constexpr auto kFields<RecurrenceWeights> =
-    std::make_tuple(NPU_FIELD(RecurrenceWeights, cell), NPU_FIELD(RecurrenceWeights, inputs),
-                    NPU_FIELD(RecurrenceWeights, hidden), NPU_FIELD(RecurrenceWeights, has_biases));
-
-template <>
-inline constexpr auto kFields<Convert> = std::make_tuple(NPU_FIELD(Convert, from),
-                                                         NPU_FIELD(Convert, to),
-                                                         NPU_FIELD(Convert, count));
-
-template <>
-inline constexpr auto kFields<RoundToBFloat16> = std::make_tuple(NPU_FIELD(RoundToBFloat16, count));
-
-template <>
-inline constexpr auto kFields<CopyBytes> = std::make_tuple(NPU_FIELD(CopyBytes, bytes));
-
-template <>
-inline constexpr auto kFields<StridedCopy> =
-    std::make_tuple(NPU_FIELD(StridedCopy, element_size), NPU_FIELD(StridedCopy, extents),
-                    NPU_FIELD(StridedCopy, source_strides), NPU_FIELD(StridedCopy, target_strides));
-
-template <>
-inline constexpr auto kFields<PaddedCopy> = std::make_tuple(NPU_FIELD(PaddedCopy, type),
-                                                            NPU_FIELD(PaddedCopy, number),
-                                                            NPU_FIELD(PaddedCopy, count),
-                                                            NPU_FIELD(PaddedCopy, offset),
-                                                            NPU_FIELD(PaddedCopy, copy));
-
-template <>
-inline constexpr auto kFields<Cast> = std::make_tuple(NPU_FIELD(Cast, from), NPU_FIELD(Cast, to),
-                                                      NPU_FIELD(Cast, count));
-
-template <>
-inline constexpr auto kFields<PlainConcat> = std::make_tuple(NPU_FIELD(PlainConcat, outer),
-                                                             NPU_FIELD(PlainConcat, run_bytes));
-
-template <>
-inline constexpr auto kFields<TypedBinary> = std::make_tuple(
-    NPU_FIELD(TypedBinary, op), NPU_FIELD(TypedBinary, type), NPU_FIELD(TypedBinary, alpha),
-    NPU_FIELD(TypedBinary, extents), NPU_FIELD(TypedBinary, a_strides),
-    NPU_FIELD(TypedBinary, b_strides), NPU_FIELD(TypedBinary, target_strides),
-    NPU_FIELD(TypedBinary, node), NPU_FIELD(TypedBinary, isa));
-
-template <>
-inline constexpr auto kFields<Quantize> = std::make_tuple(
-    NPU_FIELD(Quantize, to), NPU_FIELD(Quantize, divides), NPU_FIELD(Quantize, outer),
-    NPU_FIELD(Quantize, channels), NPU_FIELD(Quantize, inner), NPU_FIELD(Quantize, least),
-    NPU_FIELD(Quantize, most), NPU_FIELD(Quantize, isa));
-
-template <>
-inline constexpr auto kFields<Dequantize> = std::make_tuple(NPU_FIELD(Dequantize, from),
-                                                            NPU_FIELD(Dequantize, outer),
-                                                            NPU_FIELD(Dequantize, channels),
-                                                            NPU_FIELD(Dequantize, inner),
-                                                            NPU_FIELD(Dequantize, isa));
-
-template <>
-inline constexpr auto kFields<ByteTable> = std::make_tuple(NPU_FIELD(ByteTable, count),
-                                                           NPU_FIELD(ByteTable, isa));
-
-template <>
-inline constexpr auto kFields<QuantizedAverage> =
-    std::make_tuple(NPU_FIELD(QuantizedAverage, from), NPU_FIELD(QuantizedAverage, to),
-                    NPU_FIELD(QuantizedAverage, batch), NPU_FIELD(QuantizedAverage, channels),
-                    NPU_FIELD(QuantizedAverage, extents), NPU_FIELD(QuantizedAverage, windows),
-                    NPU_FIELD(QuantizedAverage, divisor_override),
-                    NPU_FIELD(QuantizedAverage, factor), NPU_FIELD(QuantizedAverage, source_zero),
-                    NPU_FIELD(QuantizedAverage, zero), NPU_FIELD(QuantizedAverage, least),
-                    NPU_FIELD(QuantizedAverage, most), NPU_FIELD(QuantizedAverage, isa));
-
-template <>
-inline constexpr auto kFields<QuantizedResample> =
-    std::make_tuple(NPU_FIELD(QuantizedResample, from), NPU_FIELD(QuantizedResample, to),
-                    NPU_FIELD(QuantizedResample, batch), NPU_FIELD(QuantizedResample, channels),
-                    NPU_FIELD(QuantizedResample, extents), NPU_FIELD(QuantizedResample, width),
-                    NPU_FIELD(QuantizedResample, taps), NPU_FIELD(QuantizedResample, factor),
-                    NPU_FIELD(QuantizedResample, source_zero), NPU_FIELD(QuantizedResample, zero),
-                    NPU_FIELD(QuantizedResample, least), NPU_FIELD(QuantizedResample, most),
-                    NPU_FIELD(QuantizedResample, isa));
-
-template <>
-inline constexpr auto kFields<SplitRows> = std::make_tuple(NPU_FIELD(SplitRows, rows),
-                                                           NPU_FIELD(SplitRows, count),
-                                                           NPU_FIELD(SplitRows, isa));
-
-template <>
-inline constexpr auto kFields<IntegerRows> = std::make_tuple(
-    NPU_FIELD(IntegerRows, type), NPU_FIELD(IntegerRows, batch), NPU_FIELD(IntegerRows, groups),
-    NPU_FIELD(IntegerRows, channels), NPU_FIELD(IntegerRows, extents), NPU_FIELD(IntegerRows, taps),
-    NPU_FIELD(IntegerRows, stride), NPU_FIELD(IntegerRows, dilation), NPU_FIELD(IntegerRows, pad),
-    NPU_FIELD(IntegerRows, windows), NPU_FIELD(IntegerRows, isa));
-
-template <>
-inline constexpr auto kFields<IntegerPanels> = std::make_tuple(NPU_FIELD(IntegerPanels, type),
-                                                               NPU_FIELD(IntegerPanels, batch),
-                                                               NPU_FIELD(IntegerPanels, inner),
-                                                               NPU_FIELD(IntegerPanels, columns));
-
-template <>
-inline constexpr auto kFields<IntegerProduct> =
-    std::make_tuple(NPU_FIELD(IntegerProduct, type), NPU_FIELD(IntegerProduct, batch),
-                    NPU_FIELD(IntegerProduct, rows), NPU_FIELD(IntegerProduct, inner),
-                    NPU_FIELD(IntegerProduct, columns), NPU_FIELD(IntegerProduct, target_batch),
-                    NPU_FIELD(IntegerProduct, target_row), NPU_FIELD(IntegerProduct, left_zeros),
-                    NPU_FIELD(IntegerProduct, right_zeros), NPU_FIELD(IntegerProduct, left_shift),
-                    NPU_FIELD(IntegerProduct, right_shift), NPU_FIELD(IntegerProduct, uses_vnni),
-                    NPU_FIELD(IntegerProduct, isa));
-
-template <>
-inline constexpr auto kFields<AttentionSum> = std::make_tuple(
-    NPU_FIELD(AttentionSum, to), NPU_FIELD(AttentionSum, rows), NPU_FIELD(AttentionSum, count),
-    NPU_FIELD(AttentionSum, width), NPU_FIELD(AttentionSum, factor),
-    NPU_FIELD(AttentionSum, source_zero), NPU_FIELD(AttentionSum, zero),
-    NPU_FIELD(AttentionSum, least), NPU_FIELD(AttentionSum, most), NPU_FIELD(AttentionSum, isa));
-
-template <>
-inline constexpr auto kFields<QuantizedBinary> =
-    std::make_tuple(NPU_FIELD(QuantizedBinary, a_type), NPU_FIELD(QuantizedBinary, b_type),
-                    NPU_FIELD(QuantizedBinary, to), NPU_FIELD(QuantizedBinary, multiplies),
-                    NPU_FIELD(QuantizedBinary, a_factor), NPU_FIELD(QuantizedBinary, b_factor),
-                    NPU_FIELD(QuantizedBinary, a_zero), NPU_FIELD(QuantizedBinary, b_zero),
-                    NPU_FIELD(QuantizedBinary, zero), NPU_FIELD(QuantizedBinary, least),
-                    NPU_FIELD(QuantizedBinary, most), NPU_FIELD(QuantizedBinary, repeat),
-                    NPU_FIELD(QuantizedBinary, outer), NPU_FIELD(QuantizedBinary, inner_repeat),
-                    NPU_FIELD(QuantizedBinary, inner), NPU_FIELD(QuantizedBinary, isa));
-
-template <>
-inline constexpr auto kFields<Select> = std::make_tuple(
-    NPU_FIELD(Select, element_size), NPU_FIELD(Select, extents),
-    NPU_FIELD(Select, condition_strides), NPU_FIELD(Select, a_strides),
-    NPU_FIELD(Select, b_strides), NPU_FIELD(Select, target_strides), NPU_FIELD(Select, isa));
-
-template <>
-inline constexpr auto kFields<IntegerReduction> =
-    std::make_tuple(NPU_FIELD(IntegerReduction, op), NPU_FIELD(IntegerReduction, type),
-                    NPU_FIELD(IntegerReduction, outer), NPU_FIELD(IntegerReduction, count),
-                    NPU_FIELD(IntegerReduction, inner));
-
-template <>
-inline constexpr auto kFields<ArgReduction> = std::make_tuple(NPU_FIELD(ArgReduction, type),
-                                                              NPU_FIELD(ArgReduction, greatest),
-                                                              NPU_FIELD(ArgReduction, has_values),
-                                                              NPU_FIELD(ArgReduction, outer),
-                                                              NPU_FIELD(ArgReduction, count),
-                                                              NPU_FIELD(ArgReduction, inner));
-
-template <>
-inline constexpr auto kFields<RunningSum> = std::make_tuple(NPU_FIELD(RunningSum, type),
-                                                            NPU_FIELD(RunningSum, outer),
-                                                            NPU_FIELD(RunningSum, count),
-                                                            NPU_FIELD(RunningSum, inner));
-
-template <>
-inline constexpr auto kFields<CopyParts::Part> = std::make_tuple(NPU_FIELD(CopyParts::Part, source),
-                                                                 NPU_FIELD(CopyParts::Part, from),
-                                                                 NPU_FIELD(CopyParts::Part, to),
-                                                                 NPU_FIELD(CopyParts::Part, copy));
-
-template <>
-inline constexpr auto kFields<CopyParts> = std::make_tuple(NPU_FIELD(CopyParts, sources),
-                                                           NPU_FIELD(CopyParts, parts));
-
-template <>
-inline constexpr auto kFields<Triangle> = std::make_tuple(
-    NPU_FIELD(Triangle, element_size), NPU_FIELD(Triangle, planes), NPU_FIELD(Triangle, rows),
-    NPU_FIELD(Triangle, columns), NPU_FIELD(Triangle, diagonal), NPU_FIELD(Triangle, upper));
-
-template <>
-inline constexpr auto kFields<IndexedCopy::Index> =
-    std::make_tuple(NPU_FIELD(IndexedCopy::Index, extent), NPU_FIELD(IndexedCopy::Index, step),
-                    NPU_FIELD(IndexedCopy::Index, strides));
-
-template <>
-inline constexpr auto kFields<IndexedCopy> =
-    std::make_tuple(NPU_FIELD(IndexedCopy, type), NPU_FIELD(IndexedCopy, scatters),
-                    NPU_FIELD(IndexedCopy, accumulates), NPU_FIELD(IndexedCopy, wraps),
-                    NPU_FIELD(IndexedCopy, count), NPU_FIELD(IndexedCopy, extents),
-                    NPU_FIELD(IndexedCopy, indexed_strides), NPU_FIELD(IndexedCopy, other_strides),
-                    NPU_FIELD(IndexedCopy, indices), NPU_FIELD(IndexedCopy, node));
-
-template <>
-inline constexpr auto kFields<WinogradWeights> = std::make_tuple(NPU_FIELD(WinogradWeights,
-                                                                           winograd));
-
-template <>
-inline constexpr auto kFields<PackedGemmWeights> = std::make_tuple(NPU_FIELD(PackedGemmWeights,
-                                                                             gemm));
-
-template <>
-inline constexpr auto kFields<HalfWeights> = std::make_tuple(NPU_FIELD(HalfWeights, count));
-
-template <>
-inline constexpr auto kFields<HalfGemmWeights> =
-    std::make_tuple(NPU_FIELD(HalfGemmWeights, columns), NPU_FIELD(HalfGemmWeights, inner));
-
-template <>
-inline constexpr auto kFields<ColumnScales> = std::make_tuple(NPU_FIELD(ColumnScales, columns),
-                                                              NPU_FIELD(ColumnScales, inner));
-
-template <>
-inline constexpr auto kFields<PanelWeights> = std::make_tuple(NPU_FIELD(PanelWeights, channels),
-                                                              NPU_FIELD(PanelWeights, inner),
-                                                              NPU_FIELD(PanelWeights, panel),
-                                                              NPU_FIELD(PanelWeights, pairs));
-
-template <>
-inline constexpr auto kFields<GateWeights> = std::make_tuple(NPU_FIELD(GateWeights, channels),
-                                                             NPU_FIELD(GateWeights, lanes),
-                                                             NPU_FIELD(GateWeights, hidden));
-
-template <>
-inline constexpr auto kFields<NormFold> = std::make_tuple(
-    NPU_FIELD(NormFold, epsilon), NPU_FIELD(NormFold, groups), NPU_FIELD(NormFold, rows),
-    NPU_FIELD(NormFold, channels), NPU_FIELD(NormFold, inner), NPU_FIELD(NormFold, has_scale),
-    NPU_FIELD(NormFold, has_shift), NPU_FIELD(NormFold, has_bias));
-
-template <>
-inline constexpr auto kFields<FoldNormWeights> = std::make_tuple(NPU_FIELD(FoldNormWeights, fold));
-
-template <>
-inline constexpr auto kFields<FoldNormBias> = std::make_tuple(NPU_FIELD(FoldNormBias, fold));
-
-template <>
-inline constexpr auto kFields<NormVectors> =
-    std::make_tuple(NPU_FIELD(NormVectors, epsilon), NPU_FIELD(NormVectors, channels),
-                    NPU_FIELD(NormVectors, padded_channels), NPU_FIELD(NormVectors, has_scale),
-                    NPU_FIELD(NormVectors, has_shift));
-
-template <typename... Kernels>
-constexpr bool lists_all_kernels(const std::variant<Kernels...>* /*type*/) {
-  return (lists_all_fields<Kernels>() && ...);
-}
-static_assert(lists_all_kernels(static_cast<const Kernel*>(nullptr)) &&
-                  lists_all_fields<EpilogueStep>() && lists_all_fields<Winograd::Filter>() &&
-                  lists_all_fields<PackedGemm::Steps>() && lists_all_fields<Window>() &&
-                  lists_all_fields<Tap>() && lists_all_fields<CopyParts::Part>() &&
-                  lists_all_fields<IndexedCopy::Index>() && lists_all_fields<NormFold>(),
-              "a field of a kernel is not listed above");
+NPU_FIELDS(EpilogueStep, kind, alpha, beta);
+NPU_FIELDS(Winograd::Filter, tile, taps, stride);
+NPU_FIELDS(Winograd, filter, batch, frames, source_channels, target_channels, source_extent,
+           target_extent, pad, has_bias, epilogue, isa);
+NPU_FIELDS(ImplicitGemm, batch, source_channels, target_channels, source_extent, target_extent,
+           taps, dilation, pad, has_bias, epilogue, isa);
+NPU_FIELDS(GroupedConvolution, batch, groups, source_channels, target_channels, source_extent,
+           target_extent, taps, stride, dilation, pad, has_bias, epilogue, isa);
+NPU_FIELDS(PackedGemm::Steps, image, row, block);
+NPU_FIELDS(PackedGemm, images, rows, inner, columns, source, target, use_strassen, float16_weights,
+           has_norm, norm_relu, has_bias, epilogue, isa);
+NPU_FIELDS(HalfGemm, images, rows, inner, columns, source, target, has_bias, epilogue, isa);
+NPU_FIELDS(Gemv, rows, inner, columns, source_row, float16_weights, has_bias, epilogue, isa);
+NPU_FIELDS(Attention, type, mask_type, queries, keys, width, value_width, scale, causal, has_mask,
+           zero_blocked, query_strides, key_strides, value_strides, mask_strides, result_row,
+           query_offsets, key_offsets, value_offsets, mask_offsets, result_offsets, isa);
+NPU_FIELDS(ExpandDepthwise, batch, source_channels, channels, source_extent, target_extent, taps,
+           stride, pad, bfloat16, expand_has_bias, depthwise_has_bias, expand_epilogue,
+           depthwise_epilogue, isa);
+NPU_FIELDS(SqueezeExcite, type, batch, channels, lanes, channels_last, spatial, hidden, activation,
+           hard_gate, has_hidden_bias, has_gate_bias, isa);
+NPU_FIELDS(ScaleShift, type, outer, groups, spatial, lanes, has_shift, relu, scale_by_outer,
+           scale_type, isa);
+NPU_FIELDS(Elementwise, function, type, count, isa, alpha);
+NPU_FIELDS(Softmax, outer, count, inner, logarithm, isa);
+NPU_FIELDS(BroadcastBinary, op, alpha, type, b_type, extents, a_strides, b_strides, target_strides);
+NPU_FIELDS(RmsNorm, type, rows, inner, epsilon, has_weight);
+NPU_FIELDS(Window, begin, end, divisor);
+NPU_FIELDS(WindowAverage, type, planes, extents, windows, divisor_override);
+NPU_FIELDS(MiddleReduction, op, type, outer, count, inner, isa);
+NPU_FIELDS(GatherRows, count, rows, row_bytes, wide_indices, node);
+NPU_FIELDS(Sequence, start, step, count);
+NPU_FIELDS(Tap, index, weight);
+NPU_FIELDS(Resample, type, planes, lanes, extents, width, taps, isa);
+NPU_FIELDS(GridSample, mode, padding, align_corners, batch, channels, source_extent, target_extent,
+           isa);
+NPU_FIELDS(GroupNorm, type, outer, channels, spatial, lanes, group_size, epsilon, has_weight,
+           has_bias, vector, isa);
+NPU_FIELDS(Recurrence, cell, layers, directions, batch, steps, inputs, hidden, batch_first, isa);
+NPU_FIELDS(RecurrenceWeights, cell, inputs, hidden, has_biases);
+NPU_FIELDS(Convert, from, to, count);
+NPU_FIELDS(RoundToBFloat16, count);
+NPU_FIELDS(CopyBytes, bytes);
+NPU_FIELDS(StridedCopy, element_size, extents, source_strides, target_strides);
+NPU_FIELDS(PaddedCopy, type, number, count, offset, copy);
+NPU_FIELDS(Cast, from, to, count);
+NPU_FIELDS(PlainConcat, outer, run_bytes);
+NPU_FIELDS(TypedBinary, op, type, alpha, extents, a_strides, b_strides, target_strides, node, isa);
+NPU_FIELDS(Quantize, to, divides, outer, channels, inner, least, most, isa);
+NPU_FIELDS(Dequantize, from, outer, channels, inner, isa);
+NPU_FIELDS(ByteTable, count, isa);
+NPU_FIELDS(QuantizedAverage, from, to, batch, channels, extents, windows, divisor_override, factor,
+           source_zero, zero, least, most, isa);
+NPU_FIELDS(QuantizedResample, from, to, batch, channels, extents, width, taps, factor, source_zero,
+           zero, least, most, isa);
+NPU_FIELDS(SplitRows, rows, count, isa);
+NPU_FIELDS(IntegerRows, type, batch, groups, channels, extents, taps, stride, dilation, pad,
+           windows, isa);
+NPU_FIELDS(IntegerPanels, type, batch, inner, columns);
+NPU_FIELDS(IntegerProduct, type, batch, rows, inner, columns, target_batch, target_row, left_zeros,
+           right_zeros, left_shift, right_shift, uses_vnni, isa);
+NPU_FIELDS(AttentionSum, to, rows, count, width, factor, source_zero, zero, least, most, isa);
+NPU_FIELDS(QuantizedBinary, a_type, b_type, to, multiplies, a_factor, b_factor, a_zero, b_zero,
+           zero, least, most, repeat, outer, inner_repeat, inner, isa);
+NPU_FIELDS(Select, element_size, extents, condition_strides, a_strides, b_strides, target_strides,
+           isa);
+NPU_FIELDS(IntegerReduction, op, type, outer, count, inner);
+NPU_FIELDS(ArgReduction, type, greatest, has_values, outer, count, inner);
+NPU_FIELDS(RunningSum, type, outer, count, inner);
+NPU_FIELDS(CopyParts::Part, source, from, to, copy);
+NPU_FIELDS(CopyParts, sources, parts);
+NPU_FIELDS(Triangle, element_size, planes, rows, columns, diagonal, upper);
+NPU_FIELDS(IndexedCopy::Index, extent, step, strides);
+NPU_FIELDS(IndexedCopy, type, scatters, accumulates, wraps, count, extents, indexed_strides,
+           other_strides, indices, node);
+NPU_FIELDS(WinogradWeights, winograd);
+NPU_FIELDS(PackedGemmWeights, gemm);
+NPU_FIELDS(HalfWeights, count);
+NPU_FIELDS(HalfGemmWeights, columns, inner);
+NPU_FIELDS(ColumnScales, columns, inner);
+NPU_FIELDS(PanelWeights, channels, inner, panel, pairs);
+NPU_FIELDS(GateWeights, channels, lanes, hidden);
+NPU_FIELDS(NormFold, epsilon, groups, rows, channels, inner, has_scale, has_shift, has_bias);
+NPU_FIELDS(FoldNormWeights, fold);
+NPU_FIELDS(FoldNormBias, fold);
+NPU_FIELDS(NormVectors, epsilon, channels, padded_channels, has_scale, has_shift);
 
 }  // namespace npu::onednn

@@ -32,78 +32,17 @@ inline constexpr int kEnumerators<PrimitiveKind> = 12;
 template <>
 inline constexpr int kEnumerators<PostOpRecord::Kind> = 3;
 
-template <>
-inline constexpr auto kFields<TensorBinding> = std::make_tuple(NPU_FIELD(TensorBinding, name),
-                                                               NPU_FIELD(TensorBinding, dtype),
-                                                               NPU_FIELD(TensorBinding, shape),
-                                                               NPU_FIELD(TensorBinding, layout));
-
-template <>
-inline constexpr auto kFields<BufferRecord> = std::make_tuple(NPU_FIELD(BufferRecord, kind),
-                                                              NPU_FIELD(BufferRecord, bytes),
-                                                              NPU_FIELD(BufferRecord, index),
-                                                              NPU_FIELD(BufferRecord, offset));
-
-template <>
-inline constexpr auto kFields<OperandRecord> =
-    std::make_tuple(NPU_FIELD(OperandRecord, buffer), NPU_FIELD(OperandRecord, offset_bytes));
-
-template <>
-inline constexpr auto kFields<LayoutRecord> =
-    std::make_tuple(NPU_FIELD(LayoutRecord, type), NPU_FIELD(LayoutRecord, extents),
-                    NPU_FIELD(LayoutRecord, strides), NPU_FIELD(LayoutRecord, inner_blocks),
-                    NPU_FIELD(LayoutRecord, inner_dimensions), NPU_FIELD(LayoutRecord, sums),
-                    NPU_FIELD(LayoutRecord, sign_mask), NPU_FIELD(LayoutRecord, zero_point_mask),
-                    NPU_FIELD(LayoutRecord, sum_bytes));
-
-template <>
-inline constexpr auto kFields<PostOpRecord> = std::make_tuple(NPU_FIELD(PostOpRecord, kind),
-                                                              NPU_FIELD(PostOpRecord, algorithm),
-                                                              NPU_FIELD(PostOpRecord, alpha),
-                                                              NPU_FIELD(PostOpRecord, beta),
-                                                              NPU_FIELD(PostOpRecord, zero_point),
-                                                              NPU_FIELD(PostOpRecord, type));
-
-template <>
-inline constexpr auto kFields<PrimitiveRecord> = std::make_tuple(
-    NPU_FIELD(PrimitiveRecord, kind), NPU_FIELD(PrimitiveRecord, algorithm),
-    NPU_FIELD(PrimitiveRecord, alpha), NPU_FIELD(PrimitiveRecord, beta),
-    NPU_FIELD(PrimitiveRecord, axis), NPU_FIELD(PrimitiveRecord, has_bias),
-    NPU_FIELD(PrimitiveRecord, has_scale), NPU_FIELD(PrimitiveRecord, has_shift),
-    NPU_FIELD(PrimitiveRecord, kernel), NPU_FIELD(PrimitiveRecord, strides),
-    NPU_FIELD(PrimitiveRecord, dilation), NPU_FIELD(PrimitiveRecord, pad_begin),
-    NPU_FIELD(PrimitiveRecord, pad_end), NPU_FIELD(PrimitiveRecord, output_scale),
-    NPU_FIELD(PrimitiveRecord, right_scale), NPU_FIELD(PrimitiveRecord, channel_scales),
-    NPU_FIELD(PrimitiveRecord, source_zero_point), NPU_FIELD(PrimitiveRecord, weights_zero_point),
-    NPU_FIELD(PrimitiveRecord, target_zero_point), NPU_FIELD(PrimitiveRecord, post_ops),
-    NPU_FIELD(PrimitiveRecord, layouts));
-
-template <>
-inline constexpr auto kFields<StepRecord> = std::make_tuple(NPU_FIELD(StepRecord, node),
-                                                            NPU_FIELD(StepRecord, operands),
-                                                            NPU_FIELD(StepRecord, scratch_bytes),
-                                                            NPU_FIELD(StepRecord, scratch_offset),
-                                                            NPU_FIELD(StepRecord, kernel),
-                                                            NPU_FIELD(StepRecord, primitive));
-
-template <>
-inline constexpr auto kFields<TapRecord> = std::make_tuple(NPU_FIELD(TapRecord, tensor),
-                                                           NPU_FIELD(TapRecord, type),
-                                                           NPU_FIELD(TapRecord, layout),
-                                                           NPU_FIELD(TapRecord, source),
-                                                           NPU_FIELD(TapRecord, steps));
-
-template <>
-inline constexpr auto kFields<PlanRecord> = std::make_tuple(
-    NPU_FIELD(PlanRecord, node_count), NPU_FIELD(PlanRecord, arena_bytes),
-    NPU_FIELD(PlanRecord, inputs), NPU_FIELD(PlanRecord, outputs), NPU_FIELD(PlanRecord, buffers),
-    NPU_FIELD(PlanRecord, steps), NPU_FIELD(PlanRecord, taps));
-
-static_assert(lists_all_fields<TensorBinding>() && lists_all_fields<BufferRecord>() &&
-                  lists_all_fields<OperandRecord>() && lists_all_fields<LayoutRecord>() &&
-                  lists_all_fields<PostOpRecord>() && lists_all_fields<PrimitiveRecord>() &&
-                  lists_all_fields<StepRecord>() && lists_all_fields<TapRecord>() &&
-                  lists_all_fields<PlanRecord>(),
-              "a field of a plan is not listed above");
+NPU_FIELDS(TensorBinding, name, dtype, shape, layout);
+NPU_FIELDS(BufferRecord, kind, bytes, index, offset);
+NPU_FIELDS(OperandRecord, buffer, offset_bytes);
+NPU_FIELDS(LayoutRecord, type, extents, strides, inner_blocks, inner_dimensions, sums, sign_mask,
+           zero_point_mask, sum_bytes);
+NPU_FIELDS(PostOpRecord, kind, algorithm, alpha, beta, zero_point, type);
+NPU_FIELDS(PrimitiveRecord, kind, algorithm, alpha, beta, axis, has_bias, has_scale, has_shift,
+           kernel, strides, dilation, pad_begin, pad_end, output_scale, right_scale, channel_scales,
+           source_zero_point, weights_zero_point, target_zero_point, post_ops, layouts);
+NPU_FIELDS(StepRecord, node, operands, scratch_bytes, scratch_offset, kernel, primitive);
+NPU_FIELDS(TapRecord, tensor, type, layout, source, steps);
+NPU_FIELDS(PlanRecord, node_count, arena_bytes, inputs, outputs, buffers, steps, taps);
 
 }  // namespace npu::onednn
