@@ -67,6 +67,7 @@ exec awk -v list="$list" '
     if (folder "/" name in known) return folder "/" name
     if ("libcore/include/" name in known) return "libcore/include/" name
     if ("libcore/src/" name in known) return "libcore/src/" name
+    if ("libcore/backends/" name in known) return "libcore/backends/" name
     if ("libcore/backends/onednn/" name in known) return "libcore/backends/onednn/" name
     if ("libcore/frontends/onnx/" name in known) return "libcore/frontends/onnx/" name
     if ("libcore/backends/aten/" name in known) return "libcore/backends/aten/" name

@@ -94,7 +94,7 @@ const std::string& driver_text() {
 
 npu_status backend_info(npu_backend_info* info, npu_error* error) {
   return guarded(error, [&] {
-    require(info, "info");
+    require_given(info);
     npu_backend_info filled{};
     filled.name = "aten";
     filled.version = version_text().c_str();
@@ -112,7 +112,7 @@ npu_status backend_info(npu_backend_info* info, npu_error* error) {
 npu_status device_info(std::uint64_t index, npu_device_info* info, npu_error* error) {
   if (index != 0) return NPU_END;
   return guarded(error, [&] {
-    require(info, "info");
+    require_given(info);
     static const std::string fingerprint = fmt::format(
         "aten blob {} npu {} libtorch {}", kBlobVersion, NPU_VERSION, NPU_TORCH_VERSION);
     static const npu_memory_info* const memories[] = {&memory_info()};
@@ -153,8 +153,7 @@ std::vector<std::string> read_load_ops(const Json& options) {
 
 npu_status device_open(const npu_open_args* args, npu_device** device, npu_error* error) {
   return guarded(error, [&] {
-    require(args, "args");
-    require(device, "device");
+    require_given(args, device);
     if (args->device_id != nullptr && std::string_view(args->device_id) != "cpu:0") {
       invalid("there is no device '" + std::string(args->device_id) + "', expected cpu:0");
     }
@@ -185,10 +184,10 @@ void device_close(npu_device* device) { delete device; }
 
 /// Checks the names, and wraps each tensor unless only the names count.
 WeightTensors read_weights(const npu_tensor* const* weights, std::uint64_t count, bool names_only) {
-  if (count != 0) require(weights, "weights");
+  if (count != 0) require_given(weights);
   WeightTensors tensors;
   for (std::uint64_t i = 0; i < count; ++i) {
-    require(weights[i], "a weight");
+    require_given(weights[i]);
     const npu_tensor& weight = *weights[i];
     if (weight.name == nullptr) invalid(fmt::format("weight {} has no name", i));
     if (!tensors.emplace(weight.name, names_only ? at::Tensor() : wrap_weight(weight)).second) {
@@ -219,15 +218,9 @@ void check_compile_options(const char* text) {
 
 npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error) {
   return guarded(error, [&] {
-    require(device, "device");
-    require(args, "args");
+    require_given(device);
+    const npu_entry& entry = only_entry(args);
     check_compile_options(args->options);
-    require(args->blob, "blob");
-    if (args->entry_count != 1) invalid("expected one entry");
-    require(args->entries, "entries");
-    require(args->entries[0], "the entry");
-    const npu_entry& entry = *args->entries[0];
-    require(entry.sub_ir, "the sub-IR");
     (void)read_weights(args->weights, args->weight_count, true);
     const auto size = static_cast<std::size_t>(entry.sub_ir_size);
     const Graph graph = read_valid_graph({entry.sub_ir, size}, "sub-IR");
@@ -252,7 +245,7 @@ npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* 
 }  // namespace
 
 std::string_view blob_text(const void* blob, std::uint64_t size) {
-  require(blob, "blob");
+  require_given(blob);
   BlobHeader header = {};
   if (size < sizeof header) invalid("the blob is too short");
   std::memcpy(&header, blob, sizeof header);
@@ -283,8 +276,7 @@ Program make_program(const npu_model& model, const Graph& graph) {
 npu_status weights_load(npu_device* device, const npu_tensor* const* tensors, std::uint64_t count,
                         npu_model_info* info, npu_weights** weights, npu_error* error) {
   return guarded(error, [&] {
-    require(device, "device");
-    require(weights, "weights");
+    require_given(device, weights);
     auto loaded = std::make_unique<npu_weights>();
     loaded->tensors = read_weights(tensors, count, false);
     loaded->share = MemoryShare(device->state->ledger, bytes_of(tensors, count), "the weights");
@@ -302,9 +294,7 @@ void weights_free(npu_weights* weights) {
 npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_info* info,
                       npu_model** model, npu_error* error) {
   return guarded(error, [&] {
-    require(device, "device");
-    require(args, "args");
-    require(model, "model");
+    require_given(device, args, model);
     auto loaded = std::make_unique<npu_model>();
     loaded->state = device->state;
     loaded->weights = read_weights(args->weights, args->weight_count, false);
@@ -336,8 +326,7 @@ void model_free(npu_model* model) {
 npu_status program_create(npu_model* model, const npu_program_args* /*args*/, npu_program** program,
                           npu_error* error) {
   return guarded(error, [&] {
-    require(model, "model");
-    require(program, "program");
+    require_given(model, program);
     if (!model->first) {
       model->first_share = MemoryShare(model->state->ledger, model->bytes.scratch_bytes,
                                        "the program's scratch memory");
@@ -383,8 +372,8 @@ void take_result(npu_buffer& buffer, at::Tensor result, const StepResult& expect
 }
 
 void check_arguments(const npu_program& program, const npu_run_args& args) {
-  if (args.input_count != 0) require(args.inputs, "inputs");
-  if (args.output_count != 0) require(args.outputs, "outputs");
+  if (args.input_count != 0) require_given(args.inputs);
+  if (args.output_count != 0) require_given(args.outputs);
   const auto& inputs = program.program.inputs();
   const auto& outputs = program.program.outputs();
   if (args.input_count != inputs.size()) {
@@ -395,7 +384,7 @@ void check_arguments(const npu_program& program, const npu_run_args& args) {
   }
   for (std::uint64_t i = 0; i < args.output_count; ++i) {
     const npu_buffer* output = args.outputs[i];
-    require(output, "an output");
+    require_given(output);
     if (std::find(args.inputs, args.inputs + args.input_count, output) !=
             args.inputs + args.input_count ||
         std::find(args.outputs, args.outputs + i, output) != args.outputs + i) {
@@ -406,8 +395,7 @@ void check_arguments(const npu_program& program, const npu_run_args& args) {
 
 npu_status run(npu_program* program, const npu_run_args* args, npu_error* error) {
   return guarded(error, [&] {
-    require(program, "program");
-    require(args, "args");
+    require_given(program, args);
     check_arguments(*program, *args);
     std::vector<at::Tensor> tensors;
     for (std::uint64_t i = 0; i < args->input_count; ++i) {
@@ -426,7 +414,7 @@ npu_status run(npu_program* program, const npu_run_args* args, npu_error* error)
     const npu_profile& profile = *args->profile;
     const auto& times = program->program.node_times();
     if (profile.node_count == 0) return;
-    require(profile.nodes, "nodes");
+    require_given(profile.nodes);
     if (profile.node_count != times.size()) {
       invalid(fmt::format("expected {} nodes, found {}", times.size(), profile.node_count));
     }
@@ -442,49 +430,12 @@ void program_cancel(npu_program* program) {
 
 npu_status list_ops(npu_device* device, npu_op_visitor visit, void* context, npu_error* error) {
   return guarded(error, [&] {
-    require(device, "device");
+    require_given(device);
     if (visit == nullptr) invalid("the visitor is null");
     device->state->registry.visit([&](const std::string& op_type, const char* kind) {
       visit(context, op_type.c_str(), kind);
     });
   });
-}
-
-constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", nullptr};
-
-const npu_backend& table() {
-  static const npu_backend made = [] {
-    npu_backend table{};
-    table.struct_size = sizeof table;
-    table.abi_version = NPU_ABI_VERSION;
-    table.features = kFeatures;
-    table.backend_info = backend_info;
-    table.device_info = device_info;
-    table.device_open = device_open;
-    table.device_close = device_close;
-    table.compile = compile;
-    table.model_load = model_load;
-    table.model_free = model_free;
-    table.program_create = program_create;
-    table.program_free = program_free;
-    table.buffer_create = buffer_create;
-    table.buffer_free = buffer_free;
-    table.run = run;
-    table.buffer_write = buffer_write;
-    table.buffer_read = buffer_read;
-    table.buffer_map = buffer_map;
-    table.buffer_unmap = buffer_unmap;
-    table.buffer_wrap = buffer_wrap;
-    table.weights_load = weights_load;
-    table.weights_free = weights_free;
-    table.blob_memory = blob_memory;
-    table.model_memory = model_memory;
-    table.device_memory = device_memory;
-    table.program_cancel = program_cancel;
-    table.list_ops = list_ops;  // no blob_report: a blob here is the sub-IR
-    return table;
-  }();
-  return made;
 }
 
 /// oneDNN takes a limit of instructions before its first primitive only. Where that is libtorch's,
@@ -510,15 +461,22 @@ void limit_onednn() {
 #endif
 }
 
+/// Without blob_report: a blob here is the sub-IR.
+npu_backend make_table() {
+  static constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", nullptr};
+  limit_onednn();
+  npu_backend table = empty_table(kFeatures);
+  NPU_EACH(NPU_PLACE, NPU_FUNCTIONS, backend_info, device_info, device_open, device_close, compile,
+           model_load, model_free, program_create, program_free, run, weights_load, weights_free,
+           program_cancel, list_ops)
+  return table;
+}
+
 }  // namespace
 }  // namespace npu::aten
 
 extern "C" __attribute__((visibility("default"))) const npu_backend* npu_backend_entry(
     const npu_host* host, npu_error* error) {
-  if (host != nullptr && host->abi_version >= NPU_ABI_VERSION) {
-    npu::aten::limit_onednn();
-    return &npu::aten::table();
-  }
-  npu::aten::write_error(error, NPU_INCOMPATIBLE, "expected a host of version 1 or above");
-  return nullptr;
+  static const npu_backend table = npu::aten::make_table();
+  return npu::table_for(host, error, table);
 }

@@ -1,33 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files of this backend: the error type and the mapping between dtypes.
+// Shared by the files of this backend: the mapping between dtypes.
 #pragma once
 
 #include <c10/core/ScalarType.h>
 
 #include <array>
-#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
-#include "device/backend_boundary.hpp"
+#include "kit/boundary.hpp"
 #include "npu/backend.h"
 #include "npu/tensor/dtype.hpp"
 
 namespace npu::aten {
-
-/// Makes a call of the C ABI fail with this status and text.
-class StatusError : public std::exception {
- public:
-  StatusError(npu_status status, std::string text) : status_(status), text_(std::move(text)) {}
-  npu_status status() const noexcept { return status_; }
-  const char* what() const noexcept override { return text_.c_str(); }
-
- private:
-  npu_status status_;
-  std::string text_;
-};
 
 // In the order of npu_dtype and npu::DType.
 inline constexpr std::array<c10::ScalarType, kDTypeCount> kScalarTypes = {

@@ -75,34 +75,15 @@ struct npu_buffer {
 
 namespace npu::aten {
 
-void write_error(npu_error* error, npu_status status, std::string_view text);
-
-/// The status and text of an exception that is being handled.
-npu_status current_status(npu_error* error) noexcept;
-
-/// Runs the body of a call and turns exceptions into a status.
+/// The guarded of all backends, in inference mode.
 template <typename Body>
 npu_status guarded(npu_error* error, Body body) noexcept {
-  try {
+  return npu::guarded(error, [&body] {
     const c10::InferenceMode inference;
     body();
-    return NPU_OK;
-  } catch (...) {
-    return current_status(error);
-  }
+  });
 }
 
-[[noreturn]] inline void invalid(std::string text) {
-  throw StatusError(NPU_INVALID, std::move(text));
-}
-
-inline void require(const void* pointer, std::string_view what) {
-  if (pointer == nullptr) invalid(fmt::format("{} is null", what));
-}
-
-/// Checks a host's description of a tensor, except its data.
-Shape checked_shape(std::string_view what, npu_dtype dtype, std::uint32_t rank,
-                    const std::int64_t* shape, std::uint64_t bytes);
 at::TensorOptions options_of(npu_dtype dtype);
 /// `tensor` as an at::Tensor over the same memory; a copy if it is not aligned to its elements.
 at::Tensor wrap_weight(const npu_tensor& tensor);
@@ -116,21 +97,10 @@ std::string_view blob_text(const void* blob, std::uint64_t size);
 /// What a model of a graph takes, with one program; `blob_size` bytes of a blob are kept.
 npu_memory_bytes model_bytes(const Graph& graph, std::uint64_t blob_size);
 
-// ---- functions of the table
-
-npu_status buffer_create(npu_device* device, const npu_buffer_desc* desc, npu_buffer** buffer,
-                         npu_error* error);
-npu_status buffer_wrap(npu_device* device, const npu_buffer_desc* desc,
-                       const npu_external* external, npu_buffer** buffer, npu_error* error);
-void buffer_free(npu_buffer* buffer);
-npu_status buffer_write(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
-npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
-npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error);
-void buffer_unmap(npu_buffer* buffer);
-npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t blob_size,
-                       npu_memory_report* report, npu_error* error);
-npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error);
-npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
-                         npu_error* error);
+/// The functions of the table that are not in aten_backend.cpp.
+#define NPU_FUNCTIONS                                                                           \
+  buffer_create, buffer_wrap, buffer_free, buffer_write, buffer_read, buffer_map, buffer_unmap, \
+      blob_memory, model_memory, device_memory
+NPU_EACH(NPU_DECLARE, NPU_FUNCTIONS)
 
 }  // namespace npu::aten

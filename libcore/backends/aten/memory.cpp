@@ -83,26 +83,23 @@ npu_memory_bytes model_bytes(const Graph& graph, std::uint64_t blob_size) {
 npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t blob_size,
                        npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
-    require(device, "device");
+    require_given(device);
     const Graph graph = read_valid_graph(blob_text(blob, blob_size), "blob");
-    if (!fill_report(report, model_bytes(graph, blob_size), 0)) {
-      invalid("the report has no room for one memory");
-    }
+    fill_report(report, model_bytes(graph, blob_size), 0);
   });
 }
 
 npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
-    require(model, "model");
-    if (!fill_report(report, model->bytes, 0)) invalid("the report has no room for one memory");
+    require_given(model);
+    fill_report(report, model->bytes, 0);
   });
 }
 
 npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
                          npu_error* error) {
   return guarded(error, [&] {
-    require(device, "device");
-    require(state, "state");
+    require_given(device, state);
     if (memory != 0) invalid("there is one memory");
     fill(state, device->state->ledger->state());
   });

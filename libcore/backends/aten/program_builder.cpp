@@ -238,7 +238,7 @@ class ProgramBuilder {
       // From the registry, without the node; add_call and the rest name it themselves.
       const std::string_view text = error.what();
       if (text.starts_with("node '") || text.starts_with("weight '")) throw;
-      place.fail(error.status(), std::string(text));
+      place.fail(error.status, std::string(text));
     } catch (const Error& error) {
       place.fail(status_of(error.code()), error.message());
     }
@@ -409,7 +409,7 @@ class ProgramBuilder {
         try {
           argument.constant = argument_value(declared, traits, bound[i]);
         } catch (const StatusError& value_error) {
-          place.fail(value_error.status(),
+          place.fail(value_error.status,
                      fmt::format("argument '{}': {}", declared.name, value_error.what()));
         }
       }

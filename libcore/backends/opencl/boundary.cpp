@@ -29,22 +29,6 @@ void fill_numbers(const ClError& failure, npu_error& error) {
 
 }  // namespace
 
-npu_status current_status(npu_error* error) noexcept {
-  try {
-    throw;
-  } catch (const ClError& failure) {
-    if (error != nullptr && NPU_HAS(error, vendor_code)) {
-      error->known |= NPU_KNOWN_VENDOR_CODE;
-      error->vendor_code = failure.code;
-    }
-    if (error != nullptr) fill_numbers(failure, *error);
-    return say(error, status_of_cl(failure.code),
-               failure.call + " failed: " + cl_error_name(failure.code));
-  } catch (...) {
-    return common_status(error);
-  }
-}
-
 std::string precision_refusal(const char* options) {
   if (options == nullptr || *options == '\0') return "";
   const Json json = parse_json(options, "compile options");
@@ -57,3 +41,19 @@ std::string precision_refusal(const char* options) {
 }
 
 }  // namespace npu::opencl
+
+npu_status npu::current_status(npu_error* error) noexcept {
+  try {
+    throw;
+  } catch (const opencl::ClError& failure) {
+    if (error != nullptr && NPU_HAS(error, vendor_code)) {
+      error->known |= NPU_KNOWN_VENDOR_CODE;
+      error->vendor_code = failure.code;
+    }
+    if (error != nullptr) opencl::fill_numbers(failure, *error);
+    return say(error, opencl::status_of_cl(failure.code),
+               failure.call + " failed: " + opencl::cl_error_name(failure.code));
+  } catch (...) {
+    return common_status(error);
+  }
+}

@@ -11,8 +11,8 @@
 #include "built_programs.hpp"
 #include "cl_handle.hpp"
 #include "clock.hpp"
-#include "device/backend_boundary.hpp"
 #include "device_list.hpp"
+#include "kit/boundary.hpp"
 #include "npu/backend.h"
 #include "plan.hpp"
 
@@ -66,20 +66,6 @@ struct npu_program {
 
 namespace npu::opencl {
 
-/// The status and text of an exception that is being handled.
-npu_status current_status(npu_error* error) noexcept;
-
-/// Runs `body`; no exception leaves it.
-template <typename Body>
-npu_status guarded(npu_error* error, Body&& body) noexcept {
-  try {
-    body();
-    return NPU_OK;
-  } catch (...) {
-    return current_status(error);
-  }
-}
-
 /// What a tensor takes of a piece of memory with others.
 constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -109,63 +95,14 @@ void set_argument(cl_kernel kernel, std::size_t number, cl_mem memory, std::uint
 void enqueue_launch(cl_command_queue queue, cl_kernel kernel, const Launch& launch,
                     cl_event* event);
 
-// ---- Functions of the table, by file ----
-
-// infos.cpp
-npu_status backend_info(npu_backend_info* info, npu_error* error);
-npu_status device_info(std::uint64_t index, npu_device_info* info, npu_error* error);
-npu_status device_open(const npu_open_args* args, npu_device** device, npu_error* error);
-void device_close(npu_device* device);
-npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
-                         npu_error* error);
-// clock.cpp
-npu_status clock_sample(npu_device* device, npu_clock_sample* sample, npu_error* error);
-// buffers.cpp
-npu_status buffer_create(npu_device* device, const npu_buffer_desc* desc, npu_buffer** buffer,
-                         npu_error* error);
-void buffer_free(npu_buffer* buffer);
-npu_status buffer_write(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
-npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
-npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error);
-void buffer_unmap(npu_buffer* buffer);
-// models.cpp
-npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error);
-npu_status blob_report(npu_device* device, const void* blob, std::uint64_t size,
-                       const npu_writer* report, npu_error* error);
-npu_status blob_check(npu_device* device, const void* blob, std::uint64_t size,
-                      npu_blob_verdict* verdict, npu_error* error);
-npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t size,
-                       npu_memory_report* report, npu_error* error);
-npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error);
-npu_status weights_load(npu_device* device, const npu_tensor* const* tensors, std::uint64_t count,
-                        npu_model_info* info, npu_weights** weights, npu_error* error);
-void weights_free(npu_weights* weights);
-npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_info* info,
-                      npu_model** model, npu_error* error);
-void model_free(npu_model* model);
-// programs.cpp
-npu_status program_create(npu_model* model, const npu_program_args* args, npu_program** program,
-                          npu_error* error);
-void program_free(npu_program* program);
-npu_status run(npu_program* program, const npu_run_args* args, npu_error* error);
-// questions.cpp
-npu_status check(npu_device* device, const npu_check_args* args, npu_error* error);
-// queues.cpp
-npu_status queue_open(npu_device* device, const npu_queue_args* args, npu_queue** queue,
-                      npu_error* error);
-void queue_close(npu_queue* queue);
-npu_status queue_flush(npu_queue* queue, npu_error* error);
-npu_status queue_finish(npu_queue* queue, npu_error* error);
-npu_status submit(npu_program* program, const npu_run_args* args, const npu_enqueue* where,
-                  npu_event** event, npu_error* error);
-npu_status submit_write(npu_buffer* buffer, const npu_transfer* transfer, const npu_enqueue* where,
-                        npu_event** event, npu_error* error);
-npu_status submit_read(npu_buffer* buffer, const npu_transfer* transfer, const npu_enqueue* where,
-                       npu_event** event, npu_error* error);
-npu_status event_wait(npu_event* event, std::uint64_t timeout_ns, npu_error* error);
-void event_free(npu_event* event);
-npu_status event_on_done(npu_event* event, npu_done callback, void* context, npu_error* error);
-npu_status buffer_copy(npu_buffer* source, npu_buffer* destination, const npu_enqueue* where,
-                       npu_event** event, npu_error* error);
+/// The functions of the table.
+#define NPU_FUNCTIONS                                                                             \
+  backend_info, device_info, device_open, device_close, compile, model_load, model_free,          \
+      program_create, program_free, buffer_create, buffer_free, run, buffer_write, buffer_read,   \
+      buffer_map, buffer_unmap, weights_load, weights_free, blob_report, blob_check, blob_memory, \
+      model_memory, device_memory, list_ops, queue_open, queue_close, queue_flush, queue_finish,  \
+      submit, submit_write, submit_read, event_wait, event_free, event_on_done, buffer_copy,      \
+      check, clock_sample
+NPU_EACH(NPU_DECLARE, NPU_FUNCTIONS)
 
 }  // namespace npu::opencl

@@ -29,12 +29,11 @@ ClMemory allocate(npu_device& device, std::uint64_t bytes, MemoryShare& share, c
 namespace {
 
 std::unique_ptr<npu_buffer> described(npu_device& device, const npu_buffer_desc& desc) {
-  BufferForm form = checked_form(desc);
   auto buffer = std::make_unique<npu_buffer>();
   buffer->device = &device;
-  buffer->dtype = form.dtype;
-  buffer->shape = std::move(form.shape);
-  buffer->bytes = form.bytes;
+  buffer->shape = checked_shape(desc);
+  buffer->dtype = static_cast<DType>(desc.dtype);
+  buffer->bytes = desc.bytes;
   return buffer;
 }
 
@@ -95,7 +94,7 @@ npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_err
 
 npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error) {
   return guarded(error, [&] {
-    require(buffer != nullptr && pointer != nullptr, "an argument is null");
+    require_given(buffer, pointer);
     require(buffer->mapped == nullptr, "the buffer is mapped already");
     if (buffer->bytes == 0) {
       *pointer = nullptr;
@@ -122,7 +121,7 @@ void buffer_unmap(npu_buffer* buffer) {
 }
 
 void check_copy(const npu_buffer* source, const npu_buffer* destination) {
-  require(source != nullptr && destination != nullptr, "an argument is null");
+  require_given(source, destination);
   require(source->dtype == destination->dtype && source->shape == destination->shape,
           "the buffers differ in dtype or shape");
 }

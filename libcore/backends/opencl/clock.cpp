@@ -72,7 +72,7 @@ npu_clock_sample DeviceClock::sample(const npu_device& device) {
 
 npu_status clock_sample(npu_device* device, npu_clock_sample* sample, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && sample != nullptr, "an argument is null");
+    require_given(device, sample);
     fill(sample, device->clock.sample(*device));
   });
 }

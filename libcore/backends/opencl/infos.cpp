@@ -194,7 +194,7 @@ void device_close(npu_device* device) { delete device; }
 npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
                          npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && state != nullptr, "an argument is null");
+    require_given(device, state);
     require(memory == 0, "there is one memory");
     fill(state, device->ledger->state());
   });

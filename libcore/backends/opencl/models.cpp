@@ -9,10 +9,8 @@
 
 #include "boundary.hpp"
 #include "first_start.hpp"
+#include "kit/questions.hpp"
 #include "lowering.hpp"
-#include "npu/ir/json_reader.hpp"
-#include "npu/ir/subgraph.hpp"
-#include "npu/support/json.hpp"
 #include "tuning.hpp"
 
 namespace npu::opencl {
@@ -128,14 +126,12 @@ void place_weights(npu_model& model, const npu_load_args& args) {
 
 npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr, "an argument is null");
+    require_given(device);
     const npu_entry& entry = only_entry(args);
     if (const std::string refusal = precision_refusal(args->options); !refusal.empty()) {
       throw StatusError{NPU_UNSUPPORTED, refusal};
     }
-    const std::string_view text(entry.sub_ir, static_cast<std::size_t>(entry.sub_ir_size));
-    const Graph graph = read_valid_graph(text, "sub-IR");
-    check_sub_ir_version(graph);
+    const Graph graph = read_sub_ir(entry.sub_ir, entry.sub_ir_size);
     const HostProgress progress(*args);
     Machine machine = device->machine;
     std::map<std::string, std::vector<std::int64_t>> measured;
@@ -175,7 +171,7 @@ npu_status blob_report(npu_device* /*device*/, const void* blob, std::uint64_t s
 npu_status blob_check(npu_device* device, const void* blob, std::uint64_t size,
                       npu_blob_verdict* verdict, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && verdict != nullptr, "an argument is null");
+    require_given(device, verdict);
     const BlobParts parts = read_blob(blob, size);
     npu_blob_verdict filled{};
     if (parts.fingerprint != device->facts->fingerprint) {
@@ -190,18 +186,16 @@ npu_status blob_check(npu_device* device, const void* blob, std::uint64_t size,
 
 npu_status blob_memory(npu_device* /*device*/, const void* blob, std::uint64_t size,
                        npu_memory_report* report, npu_error* error) {
-  return guarded(error, [&] {
-    require(fill_report(report, bytes_of(read_blob(blob, size)), NPU_MEMORY_BOUND),
-            "the report has no room for one memory");
-  });
+  return guarded(error,
+                 [&] { fill_report(report, bytes_of(read_blob(blob, size)), NPU_MEMORY_BOUND); });
 }
 
 npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
-    require(model != nullptr, "an argument is null");
+    require_given(model);
     npu_memory_bytes bytes = bytes_of({model->plan, {}, {}, {}, {}});
     bytes.other_bytes = model->code_bytes;
-    require(fill_report(report, bytes, NPU_MEMORY_BOUND), "the report has no room for one memory");
+    fill_report(report, bytes, NPU_MEMORY_BOUND);
   });
 }
 

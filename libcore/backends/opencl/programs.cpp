@@ -166,7 +166,7 @@ npu_profile* profile_of(const npu_run_args& args) {
 npu_status program_create(npu_model* model, const npu_program_args* /*args*/, npu_program** program,
                           npu_error* error) {
   return guarded(error, [&] {
-    require(model != nullptr && program != nullptr, "an argument is null");
+    require_given(model, program);
     auto made = std::make_unique<npu_program>();
     made->model = model;
     made->scratch = allocate(*model->device, model->plan.scratch_bytes, made->share,

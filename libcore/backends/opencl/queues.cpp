@@ -166,7 +166,7 @@ npu_status submit_transfer(npu_buffer* buffer, const npu_transfer* transfer, boo
 npu_status queue_open(npu_device* device, const npu_queue_args* /*args*/, npu_queue** queue,
                       npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && queue != nullptr, "an argument is null");
+    require_given(device, queue);
     auto made = std::make_unique<npu_queue>();
     made->device = device;
     made->queue = make_queue(*device);
@@ -256,7 +256,7 @@ npu_status event_on_done(npu_event* event, npu_done callback, void* context, npu
   bool is_done = false;
   npu_status ended = NPU_OK;
   const npu_status status = guarded(error, [&] {
-    require(event != nullptr && callback != nullptr, "an argument is null");
+    require_given(event, callback);
     Completion& completion = *event->completion;
     const std::lock_guard lock(completion.mutex);
     require(completion.callback == nullptr, "the event has a callback already");

@@ -9,7 +9,6 @@
 #include <limits>
 #include <optional>
 
-#include "device/backend_boundary.hpp"
 #include "first_start.hpp"
 #include "lowering.hpp"
 

@@ -220,18 +220,4 @@ class MemoryShare {
   std::uint64_t bytes_ = 0;
 };
 
-/// Fills a report of a device that has one memory. False if the host's structs have no room.
-inline bool fill_report(npu_memory_report* report, const npu_memory_bytes& bytes,
-                        std::uint64_t flags) {
-  if (report == nullptr || !NPU_HAS(report, memory_count)) return false;
-  const bool has_room = report->memory_count == 1 && report->memories != nullptr &&
-                        report->memories[0] != nullptr && NPU_HAS(report->memories[0], other_bytes);
-  if (!has_room) return false;
-  fill(report->memories[0], bytes);
-  report->struct_size = std::min<std::uint64_t>(report->struct_size, sizeof *report);
-  report->flags = flags;
-  report->host_bytes = 0;
-  return true;
-}
-
 }  // namespace npu

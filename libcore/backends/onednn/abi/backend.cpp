@@ -19,11 +19,9 @@
 #include <vector>
 
 #include "abi/boundary.hpp"
-#include "npu/ir/json_reader.hpp"
-#include "npu/ir/subgraph.hpp"
+#include "kit/questions.hpp"
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/support/elapsed.hpp"
-#include "npu/support/json.hpp"
 #include "program/blob.hpp"
 #include "program/compile_report.hpp"
 #include "program/plan_format.hpp"
@@ -121,15 +119,13 @@ Machine machine_for(const npu_device& device, const CompileOptions& options) {
 
 npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr, "an argument is null");
+    require_given(device);
     const npu_entry& entry = only_entry(args);
     const CompileOptions options =
         read_compile_options(args->options == nullptr ? "" : args->options);
     const ThreadScope threads(device->threads);
-    const std::string_view text(entry.sub_ir, static_cast<std::size_t>(entry.sub_ir_size));
     const auto weights = checked_weights(args->weights, args->weight_count);
-    const Graph graph = read_valid_graph(text, "sub-IR");
-    check_sub_ir_version(graph);
+    const Graph graph = read_sub_ir(entry.sub_ir, entry.sub_ir_size);
     const HostProgress progress(*args);
     const Plan plan = lower_graph(
         graph, weights, machine_for(*device, options), device->engine,
@@ -180,40 +176,12 @@ std::optional<Plan> plan_of_question(const Graph& graph, const Asked& asked, std
   }
 }
 
-/// Where the whole graph is refused: each node alone, and, if those are all taken, the node that
-/// the refusal names.
-Json node_answers(const Graph& graph, const Asked& asked, const std::string& refused) {
-  Json answers(std::vector<Json>(graph.nodes().size(), Json{{"ok", true}}));
-  if (refused.empty()) return answers;
-  bool is_found = false;
-  BoundaryFinder boundaries(graph);
-  for (const NodeId id : all_nodes(graph)) {
-    const Graph alone =
-        read_valid_graph(write_subgraph(graph, {id}, boundaries.find({id})), "sub-IR");
-    std::string reason;
-    if (plan_of_question(alone, asked, reason)) continue;
-    answers[index_of(id)] = {{"ok", false}, {"reason", reason}};
-    is_found = true;
-  }
-  for (std::size_t i = 0; i < answers.size() && !is_found; ++i) {
-    if (refused.find("'" + graph.nodes()[i].name + "'") == std::string::npos) continue;
-    answers[i] = {{"ok", false}, {"reason", refused}};
-    is_found = true;
-  }
-  if (!is_found && !answers.empty()) answers[0] = {{"ok", false}, {"reason", refused}};
-  return answers;
-}
-
 npu_status check(npu_device* device, const npu_check_args* args, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && args != nullptr && NPU_HAS(args, answer) &&
-                args->answer != nullptr && args->sub_ir != nullptr,
-            "an argument is null");
+    require_given(device);
+    const Graph graph = graph_of_question(args);
     CompileOptions options = read_compile_options(args->options == nullptr ? "" : args->options);
     const ThreadScope threads(device->threads);
-    const std::string_view text(args->sub_ir, static_cast<std::size_t>(args->sub_ir_size));
-    const Graph graph = read_valid_graph(text, "sub-IR");
-    check_sub_ir_version(graph);
     Asked asked{machine_for(*device, options), device->engine};
     asked.machine.only_checks = true;
     drop_unknown(options.layouts, graph);
@@ -226,10 +194,12 @@ npu_status check(npu_device* device, const npu_check_args* args, npu_error* erro
     if (plan && drop_reordered(options.layouts, *plan)) {
       plan = plan_of_question(graph, asked, refusal, options.layouts);
     }
-    Json answer = {{"nodes", node_answers(graph, asked, refusal)}};
+    Json answer = Json::object();
+    answer["nodes"] = node_answers(graph, refusal, [&](const Graph& alone, std::string& why) {
+      return plan_of_question(alone, asked, why).has_value();
+    });
     if (plan) answer["boundaries"] = boundary_answers(*plan);
-    const std::string bytes = answer.dump();
-    pieces_to(args->answer, error)(bytes.data(), bytes.size());
+    write_answer(answer, *args, error);
   });
 }
 
@@ -303,7 +273,7 @@ void model_free(npu_model* model) { delete model; }
 npu_status program_create(npu_model* model, const npu_program_args* args, npu_program** program,
                           npu_error* error) {
   return guarded(error, [&] {
-    require(model != nullptr && program != nullptr, "an argument is null");
+    require_given(model, program);
     const ThreadScope threads(model->device->threads);
     auto made = std::make_unique<npu_program>();
     made->model = model;
@@ -422,42 +392,13 @@ npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context,
   });
 }
 
-constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", "check",
-                                     "taps",      "layouts",      nullptr};
-
-const npu_backend& table() {
-  static const npu_backend made = [] {
-    npu_backend table{};
-    table.struct_size = sizeof table;
-    table.abi_version = NPU_ABI_VERSION;
-    table.features = kFeatures;
-    table.backend_info = backend_info;
-    table.device_info = device_info;
-    table.device_open = device_open;
-    table.device_close = device_close;
-    table.compile = compile;
-    table.model_load = model_load;
-    table.model_free = model_free;
-    table.program_create = program_create;
-    table.program_free = program_free;
-    table.buffer_create = buffer_create;
-    table.buffer_free = buffer_free;
-    table.run = run;
-    table.buffer_write = buffer_write;
-    table.buffer_read = buffer_read;
-    table.buffer_map = buffer_map;
-    table.buffer_unmap = buffer_unmap;
-    table.buffer_wrap = buffer_wrap;
-    table.blob_report = blob_report;
-    table.blob_memory = blob_memory;
-    table.model_memory = model_memory;
-    table.device_memory = device_memory;
-    table.list_ops = list_ops;
-    table.program_cancel = program_cancel;
-    table.check = check;
-    return table;
-  }();
-  return made;
+npu_backend make_table() {
+  static constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", "check",
+                                              "taps",      "layouts",      nullptr};
+  npu_backend table = empty_table(kFeatures);
+  NPU_EACH(NPU_PLACE, NPU_FUNCTIONS, device_open, device_close, compile, model_load, model_free,
+           program_create, program_free, run, blob_report, list_ops, program_cancel, check)
+  return table;
 }
 
 }  // namespace
@@ -465,7 +406,6 @@ const npu_backend& table() {
 
 extern "C" __attribute__((visibility("default"))) const npu_backend* npu_backend_entry(
     const npu_host* host, npu_error* error) {
-  if (host != nullptr && host->abi_version >= NPU_ABI_VERSION) return &npu::onednn::abi::table();
-  npu::say(error, NPU_INCOMPATIBLE, "expected a host of version 1 or above");
-  return nullptr;
+  static const npu_backend table = npu::onednn::abi::make_table();
+  return npu::table_for(host, error, table);
 }

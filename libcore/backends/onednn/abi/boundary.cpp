@@ -3,9 +3,7 @@
 // function meets it.
 #include "abi/boundary.hpp"
 
-namespace npu::onednn::abi {
-
-npu_status current_status(npu_error* error) noexcept {
+npu_status npu::current_status(npu_error* error) noexcept {
   try {
     throw;
   } catch (const dnnl::error& failure) {
@@ -15,5 +13,3 @@ npu_status current_status(npu_error* error) noexcept {
     return common_status(error);
   }
 }
-
-}  // namespace npu::onednn::abi

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "device/backend_boundary.hpp"
+#include "kit/boundary.hpp"
 #include "lowering/lowering.hpp"
 #include "npu/backend.h"
 #include "npu/support/json.hpp"
@@ -70,20 +70,6 @@ struct npu_buffer {
 
 namespace npu::onednn::abi {
 
-/// The status and text of an exception that is being handled.
-npu_status current_status(npu_error* error) noexcept;
-
-/// Runs `body`; no exception leaves it.
-template <typename Body>
-npu_status guarded(npu_error* error, Body&& body) noexcept {
-  try {
-    body();
-    return NPU_OK;
-  } catch (...) {
-    return current_status(error);
-  }
-}
-
 /// "boundary_layouts" of the options of a question or a compile.
 LayoutNames read_layouts(const Json& options);
 /// Leaves out what is no layout of an input.
@@ -103,23 +89,10 @@ TapNumbers number_taps(const Program& program);
 /// Checks the taps of a run, whose other buffers have been checked, and puts them in their order.
 void place_taps(npu_program& program, const npu_run_args& args);
 
-// ---- Functions of the table ----
-
-npu_status backend_info(npu_backend_info* info, npu_error* error);
-npu_status device_info(std::uint64_t index, npu_device_info* info, npu_error* error);
-npu_status buffer_create(npu_device* device, const npu_buffer_desc* desc, npu_buffer** buffer,
-                         npu_error* error);
-npu_status buffer_wrap(npu_device* device, const npu_buffer_desc* desc,
-                       const npu_external* external, npu_buffer** buffer, npu_error* error);
-void buffer_free(npu_buffer* buffer);
-npu_status buffer_write(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
-npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_error* error);
-npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error);
-void buffer_unmap(npu_buffer* buffer);
-npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t blob_size,
-                       npu_memory_report* report, npu_error* error);
-npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error);
-npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
-                         npu_error* error);
+/// The functions of the table that are not in backend.cpp.
+#define NPU_FUNCTIONS                                                                            \
+  backend_info, device_info, buffer_create, buffer_wrap, buffer_free, buffer_write, buffer_read, \
+      buffer_map, buffer_unmap, blob_memory, model_memory, device_memory
+NPU_EACH(NPU_DECLARE, NPU_FUNCTIONS)
 
 }  // namespace npu::onednn::abi

@@ -14,17 +14,15 @@ namespace {
 std::unique_ptr<npu_buffer> describe_buffer(npu_buffer_desc desc) {
   const std::string layout = desc.layout == nullptr ? "" : desc.layout;
   const bool is_named = std::exchange(desc.layout, nullptr) != nullptr;
-  BufferForm form = checked_form(desc);
-  if (is_named && find_boundary_layout(layout, form.shape, form.dtype) == nullptr) {
-    throw StatusError{NPU_INVALID, "there is no layout '" + layout + "' for " +
-                                       std::string(dtype_name(form.dtype)) + " " +
-                                       shape_text(form.shape)};
-  }
   auto buffer = std::make_unique<npu_buffer>();
-  buffer->dtype = form.dtype;
-  buffer->shape = std::move(form.shape);
-  buffer->bytes = form.bytes;
+  buffer->shape = checked_shape(desc);
+  buffer->dtype = static_cast<DType>(desc.dtype);
+  buffer->bytes = desc.bytes;
   buffer->layout = layout;
+  if (is_named && find_boundary_layout(layout, buffer->shape, buffer->dtype) == nullptr) {
+    invalid("there is no layout '" + layout + "' for " + std::string(dtype_name(buffer->dtype)) +
+            " " + shape_text(buffer->shape));
+  }
   return buffer;
 }
 
@@ -124,7 +122,7 @@ npu_status buffer_read(npu_buffer* buffer, const npu_transfer* transfer, npu_err
 
 npu_status buffer_map(npu_buffer* buffer, std::uint32_t access, void** pointer, npu_error* error) {
   return guarded(error, [&] {
-    require(buffer != nullptr && pointer != nullptr, "an argument is null");
+    require_given(buffer, pointer);
     require(buffer->is_writable || (access & NPU_ACCESS_WRITE) == 0, "the buffer can only be read");
     if (!buffer->layout.empty()) {
       throw StatusError{NPU_UNSUPPORTED, "a buffer that is not row-major cannot be mapped"};

@@ -39,28 +39,26 @@ npu_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, c
 npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t blob_size,
                        npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr, "an argument is null");
+    require_given(device);
     const BlobView content = read_blob(blob, blob_size);
     const ThreadScope threads(device->threads);
     const Plan plan = restore_plan(read_plan(content.plan), content.constants, device->engine,
                                    {device->threads, device->threads});
-    require(fill_report(report, model_bytes(content, blob_size, plan), NPU_MEMORY_EXACT),
-            "the report has no room for one memory");
+    fill_report(report, model_bytes(content, blob_size, plan), NPU_MEMORY_EXACT);
   });
 }
 
 npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
-    require(model != nullptr, "an argument is null");
-    require(fill_report(report, model->bytes, NPU_MEMORY_EXACT),
-            "the report has no room for one memory");
+    require_given(model);
+    fill_report(report, model->bytes, NPU_MEMORY_EXACT);
   });
 }
 
 npu_status device_memory(npu_device* device, std::uint32_t memory, npu_memory_state* state,
                          npu_error* error) {
   return guarded(error, [&] {
-    require(device != nullptr && state != nullptr, "an argument is null");
+    require_given(device, state);
     require(memory == 0, "there is one memory");
     fill(state, device->ledger->state());
   });
