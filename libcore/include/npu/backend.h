@@ -102,19 +102,17 @@ extern "C" {
 /* What the host makes of a status: in compile, in a run, and as the program's exit status. */
 typedef uint32_t npu_status;
 #define NPU_OK 0u
-#define NPU_UNSUPPORTED 1u /* not for this device. compile: the next device; otherwise 1 */
-#define NPU_INVALID 2u     /* a malformed argument, blob or sub-IR: 1 */
-#define NPU_MEMORY 3u      /* out of device or host memory; say how much: 3 */
-#define NPU_FAILED 4u      /* an op failed while it ran: 1 */
-#define NPU_CANCELLED 5u   /* as asked: ends as the interrupt says */
-#define NPU_DEADLINE 6u    /* not in time: 3. event_wait: not done yet */
-#define NPU_BUSY 7u        /* somebody else has it. Tried again for five seconds; then 1 */
-#define NPU_DEVICE_LOST 8u /* nothing of this device works any more. Opened again once; then 1 */
-#define NPU_INCOMPATIBLE                                                                     \
-  9u                     /* a blob of another device, driver or version: 1, compile it again \
-                          */
-#define NPU_INTERNAL 10u /* the backend's own fault: 1 */
-#define NPU_END 11u      /* of device_info: there is no such index */
+#define NPU_UNSUPPORTED 1u  /* not for this device. compile: the next device; otherwise 1 */
+#define NPU_INVALID 2u      /* a malformed argument, blob or sub-IR: 1 */
+#define NPU_MEMORY 3u       /* out of device or host memory; say how much: 3 */
+#define NPU_FAILED 4u       /* an op failed while it ran: 1 */
+#define NPU_CANCELLED 5u    /* as asked: ends as the interrupt says */
+#define NPU_DEADLINE 6u     /* not in time: 3. event_wait: not done yet */
+#define NPU_BUSY 7u         /* somebody else has it. Tried again for five seconds; then 1 */
+#define NPU_DEVICE_LOST 8u  /* nothing of this device works any more. Opened again once; then 1 */
+#define NPU_INCOMPATIBLE 9u /* a blob of another device or version: 1, compile it again */
+#define NPU_INTERNAL 10u    /* the backend's own fault: 1 */
+#define NPU_END 11u         /* of device_info: there is no such index */
 
 #define NPU_ERROR_RETRY 1u /* flag: the same call may succeed soon */
 

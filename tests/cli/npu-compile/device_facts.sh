@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Backends of version 4: blobs belong to a device's fingerprint, in bundles and in the cache; functions that are not there
+# Blobs belong to a device's fingerprint, in bundles and in the cache; functions that are not there
 # have a fallback; tables of other lengths are served; fact sheets say what cannot be used.
 . "$CASES/lib.sh"
 NPU_BACKEND_PATH=$(dirname "$(command -v npu-run)")/../lib/npu/test-backends
