@@ -251,7 +251,6 @@ check_versions() {
   same_version ranges 'kVersion = ' libcore/src/quant/tensor_ranges.cpp
   same_version bundle 'kBundleVersion = ' libcore/include/npu/compile/bundle.hpp
   same_version 'cache entry' 'kEntryMagic = "npucach' libcore/src/compile/cache.cpp
-  same_version 'onednn plan' 'kPlanFormat = ' libcore/backends/onednn/program/plan_format.hpp
   same_version 'backend ABI' 'NPU_ABI_VERSION ' libcore/include/npu/backend.h
   same_version 'custom operators' 'NPU_CUSTOM_OP_ABI_VERSION ' libcore/include/npu/custom_op.hpp
 

@@ -3,7 +3,8 @@
 #include <omp.h>
 
 #include "abi/boundary.hpp"
-#include "program/plan_format.hpp"
+#include "program/plan_digest.hpp"
+#include "support/digest.hpp"
 
 namespace npu::onednn::abi {
 namespace {
@@ -22,7 +23,7 @@ const std::string& fingerprint_text() {
       std::string("onednn ") + version_text() + " isa " + std::string(isa_name()) +
       (detect_machine().native_bfloat16 ? " bfloat16 native" : " bfloat16 as float32") +
       (detect_machine().exact_int8 ? " int8 native" : " int8 of 7 bits") + " plan format " +
-      std::to_string(kPlanFormat);
+      hex_text(plan_digest());
   return text;
 }
 

@@ -35,24 +35,36 @@
 
 namespace npu::onednn {
 
+/// What packs constants when a program is compiled: blobs hold the results, in an order that other
+/// kernels read. plan_digest() runs each.
+using PackingKernel =
+    std::variant<WinogradWeights, PackedGemmWeights, HalfWeights, HalfGemmWeights, ColumnScales,
+                 PanelWeights, GateWeights, FoldNormWeights, FoldNormBias, NormVectors,
+                 RecurrenceWeights, IntegerRows, IntegerPanels>;
+
+template <typename Packing, typename... Others>
+struct WithPacking;
+template <typename... Packing, typename... Others>
+struct WithPacking<std::variant<Packing...>, Others...> {
+  using Type = std::variant<Others..., Packing...>;
+};
+
 /// A kernel of this backend's own, described by plain data. Each has a `kName`, `Operands`, `bind`,
 /// which gives the addresses of a step their names, and `run`, which allocates nothing.
-using Kernel = std::variant<
-    // Chosen among others.
-    Winograd, ImplicitGemm, GroupedConvolution, PackedGemm, HalfGemm, Gemv, Attention,
-    ExpandDepthwise, SqueezeExcite,
-    // What oneDNN has no primitive for, or only a slow one.
-    ScaleShift, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage, MiddleReduction,
-    GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm, TypedBinary, Select,
-    IntegerReduction, ArgReduction, RunningSum, Quantize, Dequantize, ByteTable, QuantizedBinary,
-    QuantizedAverage, QuantizedResample, SplitRows, AttentionSum, IntegerRows, IntegerPanels,
-    IntegerProduct,
-    // Copies.
-    Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat, CopyParts,
-    Triangle, IndexedCopy,
-    // Run when a program is compiled.
-    WinogradWeights, PackedGemmWeights, HalfWeights, HalfGemmWeights, ColumnScales, PanelWeights,
-    GateWeights, FoldNormWeights, FoldNormBias, NormVectors, RecurrenceWeights>;
+using Kernel =
+    WithPacking<PackingKernel,
+                // Chosen among others.
+                Winograd, ImplicitGemm, GroupedConvolution, PackedGemm, HalfGemm, Gemv, Attention,
+                ExpandDepthwise, SqueezeExcite,
+                // What oneDNN has no primitive for, or only a slow one.
+                ScaleShift, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
+                MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm,
+                TypedBinary, Select, IntegerReduction, ArgReduction, RunningSum, Quantize,
+                Dequantize, ByteTable, QuantizedBinary, QuantizedAverage, QuantizedResample,
+                SplitRows, AttentionSum, IntegerProduct,
+                // Copies.
+                Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
+                CopyParts, Triangle, IndexedCopy>::Type;
 
 std::string_view kernel_name(const Kernel& kernel);
 

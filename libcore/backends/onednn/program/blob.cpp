@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file format of a compiled sub-IR.
 //
-// A header (magic; number of the plan's format; offset and size of the plan, the report and a
+// A header (magic; digest of the plan's format; offset and size of the plan, the report and a
 // table; total size), plan and report, the table (offset and size of every constant), then from a
 // 4096-byte boundary on the constants, each 64-byte aligned. Nothing in it is an address, so it
 // works wherever it is mapped. Numbers are the machine's own: a blob is bound to a CPU anyway, and
@@ -15,7 +15,8 @@
 #include <string>
 
 #include "kernels/refuse.hpp"
-#include "program/plan_format.hpp"
+#include "program/plan_digest.hpp"
+#include "support/digest.hpp"
 
 namespace npu::onednn {
 
@@ -31,7 +32,7 @@ struct Range {
 
 struct Header {
   std::uint64_t magic = kMagic;
-  std::uint64_t plan_format = kPlanFormat;
+  std::uint64_t plan_format = plan_digest();
   std::uint64_t total = 0;
   Range plan;
   Range report;
@@ -91,10 +92,9 @@ BlobView read_blob(const void* blob, std::uint64_t size) {
   if (header.magic != kMagic) {
     refuse("the blob was not made by this version of the onednn backend; compile it again");
   }
-  if (header.plan_format != kPlanFormat) {
-    refuse("the blob's plan has format " + std::to_string(header.plan_format) +
-           ", this onednn backend reads format " + std::to_string(kPlanFormat) +
-           "; compile it again");
+  if (header.plan_format != plan_digest()) {
+    refuse("the blob's plan has format " + hex_text(header.plan_format) +
+           ", this onednn backend reads format " + hex_text(plan_digest()) + "; compile it again");
   }
   if (header.total != size) refuse("the blob is cut short or has bytes behind its end");
   BlobView content;

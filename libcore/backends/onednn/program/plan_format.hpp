@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -10,12 +9,6 @@
 #include "program/plan_record.hpp"
 
 namespace npu::onednn {
-
-/// The number of the format of a plan, which is a part of the backend's fingerprint. It goes up
-/// with every change after which an older plan would be read wrongly: fields, their order and what
-/// they mean, the order in which a kernel reads packed weights, and which primitives compute what
-/// they say. plan_format_test knows the digests that belong to it.
-inline constexpr std::uint32_t kPlanFormat = 21;
 
 /// The bytes of a plan. Numbers are the machine's own.
 std::vector<std::byte> write_plan(const PlanRecord& plan);

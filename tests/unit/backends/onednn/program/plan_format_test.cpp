@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a plan: they belong to their number, come back as they were, and are refused where
-// they end too early.
+// The bytes of a plan: they come back as they were, and are refused where they end too early.
 #include "program/plan_format.hpp"
 
 #include <array>
@@ -12,23 +11,6 @@
 
 namespace npu::onednn {
 namespace {
-
-/// What belongs to kPlanFormat. If one of these differs, the format has changed: raise kPlanFormat,
-/// and put its new number and digests here.
-constexpr std::uint32_t kFormat = 21;
-constexpr std::uint64_t kPlanDigest = 0xae112731c0e8d6a5U;
-/// Where the narrow vectors have 8 floats, and where they have 4.
-constexpr std::uint64_t kWeightsDigest =
-    lanes_of(VectorIsa::kAvx2) == 8 ? 0xb3a2886e6252d0d9U : 0x5067b0b0a4fa84d9U;
-
-/// FNV-1a.
-std::uint64_t digest_of(std::span<const std::byte> bytes) {
-  std::uint64_t digest = 0xcbf29ce484222325U;
-  for (const std::byte each : bytes) {
-    digest = (digest ^ std::to_integer<std::uint64_t>(each)) * 0x100000001b3U;
-  }
-  return digest;
-}
 
 /// Gives every field another value, so that two that change places change the bytes.
 class Filler {
@@ -94,49 +76,7 @@ PlanRecord canonical_plan() {
   return plan;
 }
 
-template <typename Pack>
-void pack(const Pack& kernel, std::size_t sources, std::size_t targets,
-          std::vector<std::byte>& bytes) {
-  std::vector<float> source(sources);
-  std::vector<float> target(targets, -1.0F);
-  // Small whole numbers: the transform of F(2, 3) halves and quarters them without rounding.
-  for (std::size_t i = 0; i < sources; ++i) source[i] = static_cast<float>(i * 7 % 1021);
-  kernel.run({source.data(), target.data()});
-  const auto* begin = static_cast<const std::byte*>(static_cast<const void*>(target.data()));
-  bytes.insert(bytes.end(), begin, begin + targets * sizeof(float));
-}
-
 }  // namespace
-
-TEST_CASE("the format of a plan belongs to its number", "[onednn][plan]") {
-  CHECK(kPlanFormat == kFormat);
-  CHECK(digest_of(write_plan(canonical_plan())) == kPlanDigest);
-}
-
-TEST_CASE("the order of packed weights belongs to the number of the format", "[onednn][plan]") {
-  std::vector<std::byte> bytes;
-  for (const VectorIsa isa : {VectorIsa::kAvx2, VectorIsa::kAvx512}) {
-    Winograd winograd;
-    winograd.isa = isa;
-    winograd.filter = {{2, 2}, {3, 3}};
-    winograd.source_channels = 32;
-    winograd.target_channels = 48;
-    pack(WinogradWeights{winograd}, 32 * 48 * 9, winograd.weight_floats(), bytes);
-    PackedGemm gemm;
-    gemm.isa = isa;
-    gemm.inner = 2080;  // several KC blocks
-    gemm.columns = 48;
-    pack(PackedGemmWeights{gemm}, gemm.weight_floats(), gemm.weight_floats(), bytes);
-    gemm.use_strassen = true;
-    gemm.columns = 64;
-    pack(PackedGemmWeights{gemm}, gemm.weight_floats(), gemm.weight_floats(), bytes);
-  }
-  pack(PanelWeights{48, 5}, 48 * 5, 48 * 5, bytes);
-  pack(GateWeights{32, 16, 5}, 32 * 5, 32 * 5, bytes);
-  pack(GateWeights{32, 8, 5}, 32 * 5, 32 * 5, bytes);
-  CHECK(kPlanFormat == kFormat);
-  CHECK(digest_of(bytes) == kWeightsDigest);
-}
 
 TEST_CASE("a plan comes back from its bytes", "[onednn][plan]") {
   const std::vector<std::byte> bytes = write_plan(canonical_plan());
