@@ -139,8 +139,9 @@ inline Shape checked_shape(const npu_buffer_desc& desc) {
 /// The part of a buffer that is written or read lies within it.
 inline void check_range(std::uint64_t buffer_bytes, const npu_transfer& transfer) {
   require(transfer.data != nullptr || transfer.bytes == 0, "the data is null");
-  require(transfer.offset <= buffer_bytes && transfer.bytes <= buffer_bytes - transfer.offset,
-          "the range passed is not within the buffer");
+  if (transfer.offset <= buffer_bytes && transfer.bytes <= buffer_bytes - transfer.offset) return;
+  invalid("the buffer has " + std::to_string(buffer_bytes) + " bytes, expected " +
+          std::to_string(transfer.bytes) + " behind " + std::to_string(transfer.offset));
 }
 
 /// Fills a report of a device that has one memory.
