@@ -159,6 +159,7 @@ inline void fill_report(npu_memory_report* report, const npu_memory_bytes& bytes
 
 // A backend names the functions of its table: those that its files share are declared by
 // NPU_EACH(NPU_DECLARE, ...), and NPU_EACH(NPU_PLACE, ...) puts them into `table`.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): the name that is declared
 #define NPU_DECLARE(name) std::remove_pointer_t<decltype(npu_backend::name)> name;
 #define NPU_PLACE(name) table.name = name;
 // Applies a macro to each of at most 64 names.
