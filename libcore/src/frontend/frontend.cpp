@@ -98,7 +98,7 @@ std::string Frontend::list_ops() const {
   if (text == nullptr) {
     throw Error(ErrorCode::kUnsupported, "frontend '" + name_ + "' does not list its ops");
   }
-  const std::string list(text, ::strnlen(text, kMostListed + 1));
+  std::string list(text, ::strnlen(text, kMostListed + 1));
   const auto refuse = [&](const std::string& reason) {
     throw Error(ErrorCode::kUnsupported, "frontend '" + name_ + "' lists its ops " + reason);
   };
