@@ -1183,8 +1183,7 @@ TEST_CASE("onednn's blobs hold a plan, and no sub-IR to lower again", "[onednn][
   };
   CHECK_THAT(refusal(0, 'x'),
              Catch::Contains("was not made by this version of the onednn backend"));
-  CHECK_THAT(refusal(8, 77),
-             Catch::Contains("4d, this onednn backend reads format"));
+  CHECK_THAT(refusal(8, 77), Catch::Contains("4d, this onednn backend reads format"));
 }
 
 TEST_CASE("onednn computes float32 graphs in bfloat16 if asked to", "[onednn][compiler]") {
