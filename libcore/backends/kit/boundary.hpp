@@ -45,11 +45,11 @@ inline void require_given(auto*... pointers) {
   require((... && (pointers != nullptr)), "an argument is null");
 }
 
-/// Fills the error, whose text is cut to its room, and returns the status.
+/// Fills the error, whose text is cut to a line and its room, and returns the status.
 inline npu_status say(npu_error* error, npu_status status, const std::string& text) noexcept {
   if (error == nullptr || !NPU_HAS(error, text)) return status;
   error->status = status;
-  const std::size_t length = std::min(text.size(), sizeof error->text - 1);
+  const std::size_t length = std::min({text.size(), text.find('\n'), sizeof error->text - 1});
   std::memcpy(error->text, text.data(), length);
   error->text[length] = '\0';
   return status;
