@@ -4,13 +4,12 @@
 // promises of every call, so that any case finds it.
 #include "conformance/harness.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "device/backend_table.hpp"
+#include "device/plugin.hpp"
 #include "device/tensor_views.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/support/error.hpp"
@@ -108,12 +107,7 @@ Library open_library(const std::string& name) {
                                              ".so) is not found; set NPU_BACKEND_PATH to its "
                                              "folder");
   }
-  void* loaded = ::dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (loaded == nullptr) {
-    throw Error(ErrorCode::kUnsupported, "the backend does not load: " + text_or_empty(::dlerror()),
-                {.file = library.path});
-  }
-  library.entry = find_backend_entry(loaded, library.path);
+  library.entry = find_backend_entry(open_plugin(kBackends, library.path), library.path);
   library.raw = ask_entry(library);
   std::memcpy(&library.table, library.raw,
               std::min<std::size_t>(sizeof library.table, library.raw->struct_size));
