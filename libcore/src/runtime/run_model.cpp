@@ -21,6 +21,7 @@
 #include "npu/device/isa_level.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/metrics.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/compile_model.hpp"
@@ -99,6 +100,7 @@ RunReport report_of(const Graph& graph, const Graph& shown, const ReadyModel& mo
   }
   report.taps = model.tap_rows;
   report.placement = summarize_placement(metrics, model.target, runs.last);
+  report.coverage = tag_report(graph, model.target);
   report.steps = summarize_steps(model.plan, predicted, runs.last);
   report.overlap = executor.overlaps();
   report.weight_tensors = executor.weight_uploads();

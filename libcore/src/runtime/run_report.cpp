@@ -176,6 +176,7 @@ Json run_report_json(const RunReport& report) {
                                  {"partitions", row.partitions},
                                  {"ms", rounded_ms(row.ms)}});
   }
+  json["left_device"] = left_device(report.coverage);
   json["steps"] = Json::array();
   for (const RunStep& step : report.steps) json["steps"].push_back(step_json(step));
   const TransferTotals totals = transfer_totals(report);
@@ -307,7 +308,8 @@ std::string totals_table(const RunReport& report) {
 }  // namespace
 
 std::string format_run_report(const RunReport& report) {
-  std::string text = placement_table(report) + "\n" + steps_table(report) + "\n";
+  std::string text = placement_table(report) + format_left_device(report.coverage) + "\n" +
+                     steps_table(report) + "\n";
   if (!report.memory.empty()) text += format_memory_needs(report.memory) + "\n";
   if (!report.taps.empty()) text += taps_table(report) + "\n";
   text += totals_table(report);

@@ -64,6 +64,8 @@ struct TagReport {
   std::vector<DeviceShare> devices;  ///< in the target's order
   std::int64_t nodes = 0;            ///< without the folded ones, which do not run
   std::int64_t folded = 0;
+  std::int64_t kept_constants =
+      0;  ///< of `nodes`: those that their device computes when it compiles
   double flops = 0;
   double bytes = 0;
 };
@@ -72,15 +74,20 @@ struct TagReport {
 TagReport tag_report(const Graph& graph, const Target& target);
 
 /// Two tables with aligned columns: op types, then devices with their share of nodes, FLOPs and
-/// bytes.
+/// bytes. Behind them stand how many nodes are constant, and format_left_device.
 std::string format_tag_report(const TagReport& report);
-/// The second table alone: devices with their share.
+/// What follows the first table: devices with their share, constants, what left the first device.
 std::string format_coverage(const TagReport& report);
+
+/// Nodes that are not on the target's first device, although nobody placed them elsewhere by hand.
+/// A getitem, which goes where its producer goes, does not count.
+std::int64_t left_device(const TagReport& report);
+/// One line: "left npu: nothing", or how many nodes of which ops did, and why.
+std::string format_left_device(const TagReport& report);
 
 /// nodes, flops, bytes, nodes_folded; nodes_<device>, flops_<device>, bytes_<device>;
 /// coverage_nodes, coverage_flops, coverage_bytes: the share on the target's first device, 0 to 1
-/// (1 if there is nothing to run); unsupported_ops: the number of op types with a node that is
-/// elsewhere although it was not placed there by hand.
+/// (1 if there is nothing to run); left_device, and unsupported_ops: the number of their op types.
 std::map<std::string, double> tag_metrics(const TagReport& report);
 
 }  // namespace npu

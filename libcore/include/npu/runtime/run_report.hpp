@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "npu/passes/tag.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/runtime/group_comparison.hpp"
@@ -112,6 +113,7 @@ struct RunReport {
   std::vector<OutputSummary> outputs;
   std::vector<TapSummary> taps;
   std::vector<DevicePlacement> placement;  ///< in the target's order
+  TagReport coverage;
   std::vector<RunStep> steps;
   bool overlap = false;
   std::int64_t weight_tensors = 0;

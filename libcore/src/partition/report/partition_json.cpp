@@ -258,6 +258,7 @@ std::map<std::string, double> partition_metrics(const PartitionResult& result) {
   const Json json = partition_metrics_json(result);
   std::map<std::string, double> metrics;
   for (const auto& [key, value] : json.items()) metrics[key] = value.get<double>();
+  metrics["left_device"] = static_cast<double>(left_device(result.coverage));
   return metrics;
 }
 

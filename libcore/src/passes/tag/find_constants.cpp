@@ -74,6 +74,25 @@ std::vector<char> find_constants(const Graph& graph, const Target& target,
   return constants;
 }
 
+std::int64_t count_kept_constants(const Graph& graph, const Target& target) {
+  std::vector<char> constants(graph.nodes().size(), 0);
+  const auto is_constant = [&](TensorId id) {
+    const TensorInfo& tensor = graph.tensor(id);
+    return tensor.kind == TensorKind::kWeight ||
+           (tensor.kind == TensorKind::kResult && constants[index_of(tensor.producer)] != 0);
+  };
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+    const Node& node = graph.node(id);
+    const Device* device = node.device ? target.find_device(*node.device) : nullptr;
+    constants[index_of(id)] = device != nullptr && folds_constants(*device) &&
+                                      depends_on_constants_alone(node, is_constant) &&
+                                      is_repeatable(graph, node)
+                                  ? 1
+                                  : 0;
+  }
+  return std::count(constants.begin(), constants.end(), 1);
+}
+
 std::vector<char> choose_folded(const Graph& graph, const std::vector<char>& constants,
                                 const std::vector<const Device*>& devices) {
   // Forwards: which nodes their devices compute when they compile.

@@ -20,4 +20,8 @@ std::vector<char> find_constants(const Graph& graph, const Target& target,
 std::vector<char> choose_folded(const Graph& graph, const std::vector<char>& constants,
                                 const std::vector<const Device*>& devices);
 
+/// The number of nodes that are on a device which computes them when it compiles, since they follow
+/// from weights and constants alone.
+std::int64_t count_kept_constants(const Graph& graph, const Target& target);
+
 }  // namespace npu

@@ -432,6 +432,7 @@ TagReport tag_report(const Graph& graph, const Target& target) {
     add_to(rows[{order.size(), node.op_type, node.device_reason.value_or("")}], node, "",
            node_flops(graph, node), node_bytes(graph, node));
   }
+  report.kept_constants = count_kept_constants(graph, target);
   const auto place = [&](const TagReportRow& row) {
     return row.device.empty() ? order.size() : order.at(row.device);
   };
@@ -447,11 +448,50 @@ std::string format_tag_report(const TagReport& report) {
   std::vector<std::vector<std::string>> ops{
       {"op", "device", ">nodes", ">flops", ">bytes", "reason"}};
   for (const TagReportRow& row : report.rows) {
-    ops.push_back({row.op_type, row.device.empty() ? "-" : row.device, std::to_string(row.count),
-                   flops_text(row.flops), bytes_text(row.bytes),
-                   row.reason.empty() ? "-" : row.reason});
+    if (row.device.empty()) continue;
+    ops.push_back({row.op_type, row.device, std::to_string(row.count), flops_text(row.flops),
+                   bytes_text(row.bytes), row.reason.empty() ? "-" : row.reason});
   }
   return table_text(ops) + "\n" + format_coverage(report);
+}
+
+namespace {
+
+/// The rows of nodes that left the first device.
+std::vector<const TagReportRow*> rows_that_left(const TagReport& report) {
+  std::vector<const TagReportRow*> rows;
+  for (const TagReportRow& row : report.rows) {
+    if (row.device.empty() || row.device == report.devices.front().device) continue;
+    if (row.op_type == kGetitem || DeviceReason::parse(row.reason).is_by_hand()) continue;
+    rows.push_back(&row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::int64_t left_device(const TagReport& report) {
+  std::int64_t nodes = 0;
+  for (const TagReportRow* row : rows_that_left(report)) nodes += row->count;
+  return nodes;
+}
+
+std::string format_left_device(const TagReport& report) {
+  constexpr std::size_t kMostNamed = 5;
+  if (report.devices.empty()) return {};
+  const std::string start = "left " + report.devices.front().device + ": ";
+  const std::int64_t nodes = left_device(report);
+  if (nodes == 0) return start + "nothing\n";
+  std::vector<std::string> named;
+  const std::vector<const TagReportRow*> rows = rows_that_left(report);
+  for (const TagReportRow* row : rows) {
+    if (named.size() == kMostNamed) break;
+    named.push_back(fmt::format("{} {} ({})", row->count, short_name(row->op_type), row->reason));
+  }
+  const std::size_t others = rows.size() - named.size();
+  return fmt::format("{}{} node{}: {}{}\n", start, nodes, nodes == 1 ? "" : "s",
+                     fmt::join(named, ", "),
+                     others == 0 ? "" : fmt::format(", and {} more kinds", others));
 }
 
 std::string format_coverage(const TagReport& report) {
@@ -463,8 +503,13 @@ std::string format_coverage(const TagReport& report) {
                        flops_text(share.flops), percent(share.flops, report.flops),
                        bytes_text(share.bytes), percent(share.bytes, report.bytes)});
   }
-  if (report.folded > 0) devices.push_back({"folded", std::to_string(report.folded)});
-  return table_text(devices);
+  std::string text = table_text(devices);
+  const std::int64_t constants = report.folded + report.kept_constants;
+  if (constants > 0) {
+    text += fmt::format("constant: {} node{}, computed once, when the model is compiled\n",
+                        constants, constants == 1 ? "" : "s");
+  }
+  return text + format_left_device(report);
 }
 
 std::map<std::string, double> tag_metrics(const TagReport& report) {
@@ -483,15 +528,10 @@ std::map<std::string, double> tag_metrics(const TagReport& report) {
       coverage(static_cast<double>(first.nodes), static_cast<double>(report.nodes));
   metrics["coverage_flops"] = coverage(first.flops, report.flops);
   metrics["coverage_bytes"] = coverage(first.bytes, report.bytes);
-  std::set<std::string> unsupported;
-  for (const TagReportRow& row : report.rows) {
-    if (row.device.empty() || row.device == first.device ||
-        DeviceReason::parse(row.reason).is_by_hand() || row.op_type == kGetitem) {
-      continue;
-    }
-    unsupported.insert(row.op_type);
-  }
+  std::set<std::string_view> unsupported;
+  for (const TagReportRow* row : rows_that_left(report)) unsupported.insert(row->op_type);
   metrics["unsupported_ops"] = static_cast<double>(unsupported.size());
+  metrics["left_device"] = static_cast<double>(left_device(report));
   return metrics;
 }
 

@@ -334,6 +334,7 @@ TEST_CASE("the report counts nodes, FLOPs and bytes") {
   CHECK(metrics.at("coverage_flops") == 0.5);
   CHECK(metrics.at("coverage_bytes") == 0.5);
   CHECK(metrics.at("unsupported_ops") == 2);
+  CHECK(metrics.at("left_device") == 2);
 
   CHECK(format_tag_report(report) ==
         "op                    device  nodes   flops  bytes  reason\n"
@@ -344,7 +345,18 @@ TEST_CASE("the report counts nodes, FLOPs and bytes") {
         "device  nodes  share   flops  share  bytes  share\n"
         "npu         2  50.0%  8 FLOP  50.0%   64 B  50.0%\n"
         "gpu         1  25.0%  4 FLOP  25.0%   32 B  25.0%\n"
-        "cpu         1  25.0%  4 FLOP  25.0%   32 B  25.0%\n");
+        "cpu         1  25.0%  4 FLOP  25.0%   32 B  25.0%\n"
+        "left npu: 2 nodes: 1 sigmoid (unsupported op), 1 tanh (unsupported op)\n");
+}
+
+TEST_CASE("what a user put elsewhere has not left the device") {
+  TagOptions options;
+  options.force = {{"cpu", "aten.*"}};
+  const TagReport report = tag_report(tag(chain().build(), options).graph, three_devices());
+  CHECK(report.devices[2].nodes == 4);
+  CHECK(left_device(report) == 0);
+  CHECK(tag_metrics(report).at("left_device") == 0);
+  CHECK(format_left_device(report) == "left npu: nothing\n");
 }
 
 TEST_CASE("the report of an empty graph") {
