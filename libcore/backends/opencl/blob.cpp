@@ -15,7 +15,7 @@
 namespace npu::opencl {
 namespace {
 
-constexpr char kMagic[8] = {'n', 'p', 'u', 'o', 'c', 'l', '0', '3'};
+constexpr char kMagic[8] = {'n', 'p', 'u', 'o', 'c', 'l', '0', '4'};
 constexpr std::size_t kParts = 5;
 
 struct BlobHead {
@@ -53,7 +53,7 @@ std::string plan_json(const Plan& plan) {
   }
   Json programs = Json::array();
   for (const ProgramPart& part : plan.programs) {
-    programs.push_back({part.kernels, part.source_bytes, part.binary_bytes});
+    programs.push_back({part.source_bytes, part.binary_bytes});
   }
   const Json json = {{"inputs", tensors_json(plan.inputs)},
                      {"outputs", tensors_json(plan.outputs)},
@@ -133,15 +133,13 @@ Place read_place(const Json& json, const Plan& plan) {
 void read_programs(const Json& json, Plan& plan) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
   for (const Json& each : list(json)) {
-    if (list(each).size() != 3) malformed("a program has not three numbers");
-    const ProgramPart part{number(each[0]), number(each[1]), number(each[2])};
+    if (list(each).size() != 2) malformed("a program has not two numbers");
+    const ProgramPart part{number(each[0]), number(each[1])};
     // OpenCL would read a source of length 0 up to a null byte.
-    const bool fits = part.kernels != 0 && part.source_bytes != 0 && part.kernels < kMost &&
-                      part.source_bytes < kMost && part.binary_bytes < kMost;
+    const bool fits =
+        part.source_bytes != 0 && part.source_bytes < kMost && part.binary_bytes < kMost;
     if (!fits) malformed("a program is empty or too large");
     plan.programs.push_back(part);
-    plan.kernels += part.kernels;
-    if (plan.kernels > kMost) malformed("it has too many kernels");
   }
 }
 
@@ -171,7 +169,7 @@ Plan read_plan(std::string_view text) {
   for (const Json& each : list(member(json, "launches"))) {
     Launch launch;
     launch.kernel = number(member(each, "kernel"));
-    if (launch.kernel >= plan.kernels) malformed("there is no such kernel");
+    if (launch.kernel >= plan.programs.size()) malformed("there is no such kernel");
     for (const Json& place : list(member(each, "arguments"))) {
       launch.arguments.push_back(read_place(place, plan));
     }
@@ -194,12 +192,6 @@ Plan read_plan(std::string_view text) {
 }
 
 }  // namespace
-
-std::pair<std::size_t, std::uint64_t> program_of(const Plan& plan, std::uint64_t kernel) {
-  std::size_t program = 0;
-  while (kernel >= plan.programs.at(program).kernels) kernel -= plan.programs[program++].kernels;
-  return {program, kernel};
-}
 
 std::vector<std::string_view> pieces_of(const Plan& plan, std::string_view text,
                                         std::uint64_t ProgramPart::*bytes) {

@@ -86,9 +86,9 @@ void copy_on(npu_buffer& source, npu_buffer& destination, cl_command_queue queue
 void check_transfer(const npu_buffer* buffer, const npu_transfer* transfer);
 void check_copy(const npu_buffer* source, const npu_buffer* destination);
 ClQueue make_queue(const npu_device& device);
-/// The kernel of a launch, by its number in its program, with the bounds that it is passed. Throws
+/// The kernel of a launch, which is all of its program, with the bounds that it is passed. Throws
 /// StatusError for a launch that does not fit its kernel.
-ClKernel make_kernel(cl_program program, std::uint64_t number, const Launch& launch);
+ClKernel make_kernel(cl_program program, const Launch& launch);
 /// An argument is a piece of memory and an offset in it.
 void set_argument(cl_kernel kernel, std::size_t number, cl_mem memory, std::uint64_t offset);
 /// `event` may be null.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building programs: a source is built once for a device, whichever models need it, and a few
-// kernels at a time, since no driver ends a build that has begun.
+// Building programs: one for each kernel, so that models share those that they have in common, and
+// so that a compile can be stopped between two of them. The binary of a program is made by a build
+// of its source alone, and is the same whichever model asked for it first.
 #include "built_programs.hpp"
 
 #include <algorithm>
 
 #include "boundary.hpp"
+#include "first_start.hpp"
 
 namespace npu::opencl {
 namespace {
@@ -14,7 +16,7 @@ namespace {
 constexpr const char* kBuildOptions = "-cl-std=CL1.2 -w";
 
 /// Programs that no model uses stay until so many others have been asked for.
-constexpr std::size_t kKept = 32;
+constexpr std::size_t kKept = 256;
 
 std::string build_log(cl_program program, cl_device_id device) {
   std::size_t size = 0;
@@ -57,6 +59,24 @@ std::string binary_of(cl_program program) {
   return binary;
 }
 
+npu_status append(void* context, const void* data, std::uint64_t size, npu_error* /*error*/) {
+  static_cast<std::string*>(context)->append(static_cast<const char*>(data),
+                                             static_cast<std::size_t>(size));
+  return NPU_OK;
+}
+
+/// What an earlier compile made of a source; empty if there is none.
+std::string find_piece(const npu_piece_cache* pieces, std::string_view source) {
+  if (pieces == nullptr) return {};
+  std::string binary;
+  const npu_writer writer{sizeof writer, &binary, append};
+  npu_error error{};
+  error.struct_size = sizeof error;
+  const npu_status status =
+      pieces->find(pieces->context, source.data(), source.size(), &writer, &error);
+  return status == NPU_OK ? binary : std::string();
+}
+
 }  // namespace
 
 ClProgram build_source(const npu_device& device, std::string_view source) {
@@ -87,32 +107,47 @@ std::shared_ptr<BuiltProgram> ProgramStore::of(std::string_view source) {
   return programs_.front().second;
 }
 
-Programs build_sources(npu_device& device, const Plan& plan, std::string_view source,
-                       const std::function<void(std::size_t done, std::size_t total)>& progress) {
-  Programs programs;
-  for (const std::string_view each : pieces_of(plan, source, &ProgramPart::source_bytes)) {
-    progress(programs.size(), plan.programs.size());
-    std::shared_ptr<BuiltProgram> built = device.programs.of(each);
-    bool is_from_binary = false;
-    {
-      const std::lock_guard lock(built->mutex);
-      if (!built->program) built->program = build_source(device, each);
-      is_from_binary = built->is_from_binary;
-    }
-    if (is_from_binary) {
-      // Its own binary may be another than that of a program of the source.
-      built = std::make_shared<BuiltProgram>();
-      built->program = build_source(device, each);
-    }
-    programs.push_back(std::move(built));
+std::string compile_programs(
+    npu_device& device, Plan& plan, std::string_view source, const npu_piece_cache* pieces,
+    const std::function<void(std::size_t done, std::size_t total, const char* what)>& progress) {
+  const auto sources = pieces_of(plan, source, &ProgramPart::source_bytes);
+  std::vector<std::string> binaries(sources.size());
+  std::vector<ClProgram> made(sources.size());
+  std::vector<cl_program> to_start(sources.size(), nullptr);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    progress(i, sources.size(), "building kernels");
+    binaries[i] = find_piece(pieces, sources[i]);
+    if (!binaries[i].empty()) continue;
+    made[i] = build_source(device, sources[i]);
+    to_start[i] = made[i].get();
   }
-  return programs;
+  const bool is_whole = start_kernels(
+      device, plan, to_start,
+      [&](std::size_t done, std::size_t total) { progress(done, total, "finishing kernels"); });
+  std::string all;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (made[i]) {
+      binaries[i] = binary_of(made[i].get());
+      if (is_whole && pieces != nullptr && !binaries[i].empty()) {
+        pieces->keep(pieces->context, sources[i].data(), sources[i].size(), binaries[i].data(),
+                     binaries[i].size());
+      }
+      // For a model that is loaded in this process.
+      const std::shared_ptr<BuiltProgram> built = device.programs.of(sources[i]);
+      const std::lock_guard lock(built->mutex);
+      if (!built->program) built->program = std::move(made[i]);
+    }
+    plan.programs[i].binary_bytes = binaries[i].size();
+    all += binaries[i];
+  }
+  return all;
 }
 
-Programs build_binaries(npu_device& device, const Plan& plan, std::string_view source,
-                        std::string_view binary) {
+Programs load_programs(npu_device& device, const Plan& plan, std::string_view source,
+                       std::optional<std::string_view> binary) {
   const auto sources = pieces_of(plan, source, &ProgramPart::source_bytes);
-  const auto binaries = pieces_of(plan, binary, &ProgramPart::binary_bytes);
+  std::vector<std::string_view> binaries(sources.size());
+  if (binary) binaries = pieces_of(plan, *binary, &ProgramPart::binary_bytes);
   Programs programs;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     std::shared_ptr<BuiltProgram> built = device.programs.of(sources[i]);
@@ -120,24 +155,12 @@ Programs build_binaries(npu_device& device, const Plan& plan, std::string_view s
       const std::lock_guard lock(built->mutex);
       if (!built->program && !binaries[i].empty()) {
         built->program = build_binary(device, binaries[i]);
-        built->is_from_binary = static_cast<bool>(built->program);
       }
       if (!built->program) built->program = build_source(device, sources[i]);
     }
     programs.push_back(std::move(built));
   }
   return programs;
-}
-
-std::string binaries_of(const Programs& programs, Plan& plan) {
-  std::string all;
-  for (std::size_t i = 0; i < programs.size(); ++i) {
-    const std::lock_guard lock(programs[i]->mutex);
-    const std::string binary = binary_of(programs[i]->program.get());
-    plan.programs[i].binary_bytes = binary.size();
-    all += binary;
-  }
-  return all;
 }
 
 }  // namespace npu::opencl

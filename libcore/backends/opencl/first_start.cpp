@@ -7,6 +7,8 @@
 #include "first_start.hpp"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 namespace npu::opencl {
 namespace {
@@ -72,31 +74,30 @@ std::optional<std::uint64_t> TrialMemory::start(const Launch& launch, cl_kernel 
   return times[1] - times[0];
 }
 
-StartedKernel started_kernel(std::uint64_t number, const Launch& launch) {
-  return {number, launch.local, is_small_range(launch.global)};
-}
-
-void start_kernels(npu_device& device, const Plan& plan, const Programs& programs,
+bool start_kernels(npu_device& device, const Plan& plan, const std::vector<cl_program>& programs,
                    const std::function<void(std::size_t done, std::size_t total)>& progress) {
-  if (!device.machine.finishes_at_start) return;
+  if (!device.machine.finishes_at_start) return true;
   try {
     std::optional<TrialMemory> memory;
+    // A form of a kernel: its work group, and whether its range is small.
+    std::set<std::tuple<std::size_t, std::array<std::uint64_t, 3>, bool>> started;
     for (std::size_t i = 0; i < plan.launches.size(); ++i) {
       progress(i, plan.launches.size());
       const Launch& launch = plan.launches[i];
-      const auto [which, number] = program_of(plan, launch.kernel);
-      BuiltProgram& built = *programs[which];
-      const std::lock_guard lock(built.mutex);
-      if (built.started.contains(started_kernel(number, launch))) continue;
+      if (programs[launch.kernel] == nullptr) continue;
+      if (!started.emplace(launch.kernel, launch.local, is_small_range(launch.global)).second) {
+        continue;
+      }
       if (!memory) memory.emplace(device, plan);
-      memory->start(launch, make_kernel(built.program.get(), number, launch).get());
-      built.started.insert(started_kernel(number, launch));
+      memory->start(launch, make_kernel(programs[launch.kernel], launch).get());
     }
+    return true;
   } catch (const MemoryLimitError&) {
     // The kernels are compiled when they run.
   } catch (const ClError& failure) {
     if (!is_out_of_memory(failure.code)) throw;
   }
+  return false;
 }
 
 }  // namespace npu::opencl

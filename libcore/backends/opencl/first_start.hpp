@@ -34,14 +34,10 @@ class TrialMemory {
   std::uint64_t bytes_ = 0;
 };
 
-/// The form of a kernel that a start of it makes the driver finish; `number` is that in its
-/// program.
-StartedKernel started_kernel(std::uint64_t number, const Launch& launch);
-
-/// Lets the driver finish the kernels of a plan, so that the programs' binaries have them. Those
-/// that were started before are left out. `progress` is told how many launches are done. Nothing
-/// happens where drivers compile all at once, or where there is no memory.
-void start_kernels(npu_device& device, const Plan& plan, const Programs& programs,
+/// Lets the driver finish the kernels of a plan, so that the programs' binaries have them; null
+/// programs are left out. `progress` is told how many launches are done. Nothing happens where
+/// drivers compile all at once. False if there is no memory for it.
+bool start_kernels(npu_device& device, const Plan& plan, const std::vector<cl_program>& programs,
                    const std::function<void(std::size_t done, std::size_t total)>& progress);
 
 }  // namespace npu::opencl

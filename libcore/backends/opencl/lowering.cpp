@@ -341,7 +341,6 @@ class Lowering {
     for (const TensorId id : graph_.graph_inputs()) plan_.inputs.push_back(plan_tensor(id));
     for (const TensorId id : graph_.graph_outputs()) plan_.outputs.push_back(plan_tensor(id));
     for (const TensorId id : weights_) plan_.weights.push_back(plan_tensor(id));
-    plan_.kernels = texts_.size();
     plan_.nodes = graph_.nodes().size();
   }
 
@@ -349,51 +348,41 @@ class Lowering {
 
   /// The text of all programs, which the plan then lists.
   std::string source() {
-    constexpr std::size_t kKernelsOfProgram = 8;
     std::string all;
-    for (std::size_t first = 0; first < texts_.size(); first += kKernelsOfProgram) {
-      const std::size_t count = std::min(kKernelsOfProgram, texts_.size() - first);
-      const std::string text =
-          forms_text(first, count) + program_text({texts_.data() + first, count});
-      plan_.programs.push_back({count, text.size(), 0});
+    for (std::size_t number = 0; number < texts_.size(); ++number) {
+      const std::string text = forms_text(number) + program_text(texts_[number]);
+      plan_.programs.push_back({text.size(), 0});
       all += text;
     }
     return all;
   }
 
-  /// Which forms of its kernels the driver finishes, so that a program of one text has one binary,
+  /// Which forms of its kernel the driver finishes, so that a program of one text has one binary,
   /// whatever was compiled before.
-  std::string forms_text(std::size_t first, std::size_t count) const {
+  std::string forms_text(std::size_t number) const {
     if (!model_.machine().finishes_at_start) return {};
-    std::string text = "//";
-    for (std::size_t i = first; i < first + count; ++i) {
-      for (const bool is_small : {true, false}) {
-        const bool is_started = std::ranges::any_of(pending_, [&](const Pending& each) {
-          return each.number == i && is_small_range(each.kernel.global) == is_small;
-        });
-        if (is_started) text += is_small ? " small" : " large";
-      }
-      text += ';';
+    std::set<std::string> forms;
+    for (const Pending& each : pending_) {
+      if (each.number != number) continue;
+      const auto& local = each.kernel.local;
+      forms.insert(" " + std::to_string(local[0]) + "x" + std::to_string(local[1]) + "x" +
+                   std::to_string(local[2]) +
+                   (is_small_range(each.kernel.global) ? " small" : " large"));
     }
+    std::string text = "//";
+    for (const std::string& form : forms) text += form;
     return text + "\n";
   }
 
-  std::string program_text(std::span<const std::string> kernels) const {
+  std::string program_text(std::string kernel) const {
     std::string text;
     if (model_.machine().has_float64) text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
-    const bool has_half_tiles = std::ranges::any_of(
-        kernels, [](const std::string& each) { return each.find(kHalfTile) != std::string::npos; });
-    if (has_half_tiles) text += "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n";
-    const bool needs_helpers = std::ranges::any_of(
-        kernels, [](const std::string& each) { return each.find("npu_") != std::string::npos; });
-    if (needs_helpers) text += kHelpers;
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      std::string kernel = kernels[i];
-      const std::size_t at = kernel.find("KERNEL(");
-      kernel.replace(at, 6, "k" + std::to_string(i));
-      text += "\n" + kernel;
+    if (kernel.find(kHalfTile) != std::string::npos) {
+      text += "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n";
     }
-    return text;
+    if (kernel.find("npu_") != std::string::npos) text += kHelpers;
+    kernel.replace(kernel.find("KERNEL("), 6, "k");
+    return text + "\n" + kernel;
   }
 
   std::string report() const {

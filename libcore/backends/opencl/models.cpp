@@ -6,9 +6,9 @@
 // uploaded once for each model, or for all models that share them, into one piece of memory.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "boundary.hpp"
-#include "first_start.hpp"
 #include "kit/questions.hpp"
 #include "lowering.hpp"
 #include "tuning.hpp"
@@ -17,10 +17,9 @@ namespace npu::opencl {
 namespace {
 
 Programs build(npu_device& device, const BlobParts& parts) {
-  if (parts.fingerprint == device.facts->fingerprint) {
-    return build_binaries(device, parts.plan, parts.source, parts.binary);
-  }
-  return build_sources(device, parts.plan, parts.source, [](std::size_t, std::size_t) {});
+  const bool is_its_own = parts.fingerprint == device.facts->fingerprint;
+  return load_programs(device, parts.plan, parts.source,
+                       is_its_own ? std::optional(parts.binary) : std::nullopt);
 }
 
 /// The report with what was measured.
@@ -143,16 +142,13 @@ npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* 
     LoweredGraph lowered = lower_graph(graph, machine, [&](std::size_t done, std::size_t total) {
       progress(done, total, "lowering");
     });
-    Plan& plan = lowered.plan;
-    const Programs programs = build_sources(
-        *device, plan, lowered.source,
-        [&](std::size_t done, std::size_t total) { progress(done, total, "building kernels"); });
-    start_kernels(*device, plan, programs, [&](std::size_t done, std::size_t total) {
-      progress(done, total, "finishing kernels");
-    });
-    const std::string binary = binaries_of(programs, plan);
+    const std::string binary = compile_programs(
+        *device, lowered.plan, lowered.source, NPU_HAS(args, pieces) ? args->pieces : nullptr,
+        [&](std::size_t done, std::size_t total, const char* what) {
+          progress(done, total, what);
+        });
     progress(1, 1, "building kernels");
-    for (const std::string& part : write_blob(plan, with_measured(lowered.report, measured),
+    for (const std::string& part : write_blob(lowered.plan, with_measured(lowered.report, measured),
                                               device->facts->fingerprint, lowered.source, binary)) {
       pieces_to(args->blob, error)(part.data(), part.size());
     }

@@ -30,7 +30,7 @@ struct Place {
 };
 
 struct Launch {
-  std::uint64_t kernel = 0;
+  std::size_t kernel = 0;
   std::vector<Place> arguments;
   std::array<std::uint64_t, 3> global{1, 1, 1};
   std::array<std::uint64_t, 3> local{1, 1, 1};
@@ -44,10 +44,8 @@ constexpr bool is_small_range(const std::array<std::uint64_t, 3>& global) {
   return global[0] <= kSmall && global[1] <= kSmall && global[2] <= kSmall;
 }
 
-/// Kernels that the driver builds together, named k0, k1, ... in each of them. There are few in
-/// each, so that a build ends soon and others may use what is built.
+/// A kernel, called k, which the driver builds alone, so that every model that has it shares it.
 struct ProgramPart {
-  std::uint64_t kernels = 0;
   std::uint64_t source_bytes = 0;  ///< of the plan's source, one program's behind the other's
   std::uint64_t binary_bytes = 0;  ///< likewise
 };
@@ -57,15 +55,12 @@ struct Plan {
   std::vector<PlanTensor> outputs;
   std::vector<PlanTensor> weights;
   std::vector<Launch> launches;
-  std::vector<std::string> faults;  ///< what each says of itself
-  std::vector<ProgramPart> programs;
-  std::uint64_t kernels = 0;  ///< in all programs
+  std::vector<std::string> faults;    ///< what each says of itself
+  std::vector<ProgramPart> programs;  ///< by the number of the kernel
   std::uint64_t nodes = 0;
   std::uint64_t scratch_bytes = 0;
 };
 
-/// Which program a kernel is in, and which of its kernels it is.
-std::pair<std::size_t, std::uint64_t> program_of(const Plan& plan, std::uint64_t kernel);
 /// The pieces of a text that belong to the programs; `bytes` says how long they are.
 std::vector<std::string_view> pieces_of(const Plan& plan, std::string_view text,
                                         std::uint64_t ProgramPart::*bytes);

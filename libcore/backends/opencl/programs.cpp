@@ -32,10 +32,9 @@ void set_argument(cl_kernel kernel, std::size_t number, cl_mem memory, std::uint
   check_cl(clSetKernelArg(kernel, first + 1, sizeof bytes, &bytes), "clSetKernelArg");
 }
 
-ClKernel make_kernel(cl_program program, std::uint64_t number, const Launch& launch) {
-  const std::string name = "k" + std::to_string(number);
+ClKernel make_kernel(cl_program program, const Launch& launch) {
   cl_int code = CL_SUCCESS;
-  ClKernel kernel(clCreateKernel(program, name.c_str(), &code));
+  ClKernel kernel(clCreateKernel(program, "k", &code));
   check_cl(code, "clCreateKernel");
   cl_uint arguments = 0;
   check_cl(clGetKernelInfo(kernel.get(), CL_KERNEL_NUM_ARGS, sizeof arguments, &arguments, nullptr),
@@ -101,8 +100,7 @@ void check_faults(npu_program& program, const std::vector<FaultWord>& words,
 void make_kernels(npu_program& program) {
   const npu_model& model = *program.model;
   for (const Launch& launch : model.plan.launches) {
-    const auto [which, number] = program_of(model.plan, launch.kernel);
-    ClKernel kernel = make_kernel(model.programs[which]->program.get(), number, launch);
+    ClKernel kernel = make_kernel(model.programs[launch.kernel]->program.get(), launch);
     for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
       const Place& place = launch.arguments[i];
       if (place.kind == PlaceKind::kScratch) {

@@ -22,18 +22,16 @@ struct Best {
   std::vector<std::int64_t> sizes;
 };
 
-/// The text of one kernel's program; the others of it are there, too, but not started.
+/// The time of one kernel, whose program is built if it is not there.
 std::optional<std::uint64_t> best_time(npu_device& device, const LoweredGraph& lowered,
                                        const Launch& launch, const TrialMemory& memory) {
-  const auto [which, number] = program_of(lowered.plan, launch.kernel);
   const auto sources = pieces_of(lowered.plan, lowered.source, &ProgramPart::source_bytes);
-  const std::shared_ptr<BuiltProgram> built = device.programs.of(sources[which]);
+  const std::shared_ptr<BuiltProgram> built = device.programs.of(sources[launch.kernel]);
   const std::lock_guard lock(built->mutex);
-  if (!built->program) built->program = build_source(device, sources[which]);
-  const ClKernel kernel = make_kernel(built->program.get(), number, launch);
+  if (!built->program) built->program = build_source(device, sources[launch.kernel]);
+  const ClKernel kernel = make_kernel(built->program.get(), launch);
   std::optional<std::uint64_t> best;
   memory.start(launch, kernel.get());  // where drivers compile, and caches are cold
-  built->started.insert(started_kernel(number, launch));
   for (int i = 0; i < kStarts; ++i) {
     const auto time = memory.start(launch, kernel.get());
     if (time && (!best || *time < *best)) best = time;

@@ -392,6 +392,22 @@ typedef struct npu_entry {
    leaves behind what goes on for two seconds. */
 typedef uint32_t (*npu_progress)(void* context, uint64_t done, uint64_t total, const char* phase);
 
+/* Where a backend keeps what it made of one piece of a compilation, such as the code of a kernel,
+   for other compilations on devices with its fingerprint: entries of the host's cache. A piece is
+   made of its key and the device alone, so that nobody can tell who made it. From any thread of a
+   compile. */
+typedef struct npu_piece_cache {
+  uint64_t struct_size;
+  void* context;
+  /* Writes the piece that was kept under a key of key_size bytes; NPU_UNSUPPORTED, without an error
+     text, if there is none. */
+  npu_status (*find)(void* context, const void* key, uint64_t key_size, const npu_writer* piece,
+                     npu_error* error);
+  /* If it cannot be kept, nothing comes of it. */
+  void (*keep)(void* context, const void* key, uint64_t key_size, const void* piece,
+               uint64_t piece_size);
+} npu_piece_cache;
+
 typedef struct npu_compile_args {
   uint64_t struct_size;
   /* One; more with the feature "entries", under names that differ: programs of one model, for other
@@ -413,6 +429,7 @@ typedef struct npu_compile_args {
   uint64_t deadline_ns;        /* on CLOCK_MONOTONIC; 0: none. Feature "cancel": NPU_DEADLINE */
   npu_progress progress;       /* may be null */
   void* progress_context;
+  const npu_piece_cache* pieces; /* may be null */
 } npu_compile_args;
 
 /* Feature "check": what a backend is asked about before anything is compiled. */
@@ -800,7 +817,8 @@ NPU_SIZE(npu_dtype_info, 32);
 NPU_SIZE(npu_device_info, 192);
 NPU_SIZE(npu_open_args, 40);
 NPU_SIZE(npu_entry, 32);
-NPU_SIZE(npu_compile_args, 96);
+NPU_SIZE(npu_piece_cache, 32);
+NPU_SIZE(npu_compile_args, 104);
 NPU_SIZE(npu_check_args, 48);
 NPU_SIZE(npu_load_args, 64);
 NPU_SIZE(npu_model_info, 16);

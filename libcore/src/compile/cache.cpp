@@ -184,6 +184,18 @@ std::string cache_key(const CacheKeyInput& input) {
   return digest.hex();
 }
 
+std::string piece_key(const std::string& backend, const std::string& backend_version,
+                      const std::string& fingerprint, std::string_view piece) {
+  Digest digest;
+  digest.add(kEntryMagic);
+  digest.add("piece");
+  for (const std::string* field : {&backend, &backend_version, &fingerprint, &cpu_features()}) {
+    digest.add(*field);
+  }
+  digest.add(piece);
+  return digest.hex();
+}
+
 CompileCache::CompileCache(const CacheOptions& options) : limit_(options.limit_bytes) {
   if (!options.enabled) {
     log(LogModule::kCache, LogLevel::kInfo, [] { return "off, as asked for"; });
@@ -248,29 +260,44 @@ std::optional<CachedBlob> CompileCache::find(const std::string& key) {
 }
 
 void CompileCache::store(const std::string& key, const Blob& blob, const Json& report) {
-  if (!enabled_) return;
+  const std::string_view bytes(reinterpret_cast<const char*>(blob.data.get()), blob.size);
+  if (write(key, report.dump(), bytes)) evict(key + std::string(kSuffix));
+}
+
+std::optional<std::string> CompileCache::find_piece(const std::string& key) {
+  const auto entry = find(key);
+  if (!entry) return std::nullopt;
+  return std::string(reinterpret_cast<const char*>(entry->blob.data.get()), entry->blob.size);
+}
+
+void CompileCache::store_piece(const std::string& key, std::string_view piece) {
+  write(key, "{}", piece);
+}
+
+/// False if it is not kept.
+bool CompileCache::write(const std::string& key, std::string_view report, std::string_view blob) {
+  if (!enabled_) return false;
   {
     const std::lock_guard lock(mutex_);
-    if (!is_writable_) return;
+    if (!is_writable_) return false;
   }
-  const std::string report_text = report.dump();
-  const std::uint64_t offset = blob_offset(report_text.size());
-  if (offset + blob.size > static_cast<std::uint64_t>(limit_)) {
+  const std::uint64_t offset = blob_offset(report.size());
+  if (offset + blob.size() > static_cast<std::uint64_t>(limit_)) {
     log(LogModule::kCache, LogLevel::kInfo, [&] {
-      return key + " is not kept: " + bytes_text(static_cast<double>(offset + blob.size)) +
+      return key + " is not kept: " + bytes_text(static_cast<double>(offset + blob.size())) +
              " exceed the limit of " + bytes_text(static_cast<double>(limit_));
     });
-    return;
+    return false;
   }
   const LogTimer timer(LogModule::kCache, LogLevel::kDebug);
   std::string header(kEntryMagic);
   header += key;
-  append_u64(header, report_text.size());
-  append_u64(header, xxh3_64(report_text.data(), report_text.size()));
-  append_u64(header, blob.size);
-  append_u64(header, xxh3_64(blob.data.get(), blob.size));
+  append_u64(header, report.size());
+  append_u64(header, xxh3_64(report.data(), report.size()));
+  append_u64(header, blob.size());
+  append_u64(header, xxh3_64(blob.data(), blob.size()));
   append_u64(header, xxh3_64(header.data(), header.size()));
-  header += report_text;
+  header += report;
   header.resize(offset, '\0');
 
   const std::string path = folder_ + "/" + key + std::string(kSuffix);
@@ -280,17 +307,17 @@ void CompileCache::store(const std::string& key, const Blob& blob, const Json& r
                   .exists = ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0,
                   .temporary = folder_ + "/" + std::string(kTemporaryPrefix)});
     file.write(header);
-    file.write({reinterpret_cast<const char*>(blob.data.get()), blob.size});
+    file.write(blob);
     file.publish(false);
   } catch (const Error& error) {
     warn(error.message());
     const std::lock_guard lock(mutex_);
     is_writable_ = false;
-    return;
+    return false;
   }
   timer.done(
-      [&] { return "kept " + key + ": " + bytes_text(static_cast<double>(offset + blob.size)); });
-  evict(key + std::string(kSuffix));
+      [&] { return "kept " + key + ": " + bytes_text(static_cast<double>(offset + blob.size())); });
+  return true;
 }
 
 void CompileCache::evict(const std::string& newest) {

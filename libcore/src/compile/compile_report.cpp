@@ -95,6 +95,8 @@ CompileReport compile_report(const CompiledModel& model, const FoldedConstants& 
   report.refusals = model.refusals;
   report.cache_hits = model.cache_hits;
   report.cache_misses = model.cache_misses;
+  report.programs_built = model.programs_built;
+  report.programs_found = model.programs_found;
   report.compile_ms = model.compile_ms + folded.ms;
   report.folded = folded;
   if (!folded.device.empty()) ++(folded.cache_hit ? report.cache_hits : report.cache_misses);
@@ -136,6 +138,10 @@ std::string format_compile_report(const CompileReport& report) {
                                  ? std::to_string(report.cache_hits) + " hits, " +
                                        std::to_string(report.cache_misses) + " misses"
                                  : "off"});
+  if (report.programs_built + report.programs_found > 0) {
+    totals.push_back({"programs", std::to_string(report.programs_built) + " built, " +
+                                      std::to_string(report.programs_found) + " found"});
+  }
   totals.push_back({"precision", report.precision});
   if (const auto share = int8_share_of(report)) {
     totals.push_back({"int8 multiply-adds", fixed_text(*share * 100, 1) + "%"});
@@ -155,6 +161,8 @@ std::map<std::string, double> compile_metrics(const CompileReport& report) {
       {"refused", static_cast<double>(report.refusals.size())},
       {"cache_hits", static_cast<double>(report.cache_hits)},
       {"cache_misses", static_cast<double>(report.cache_misses)},
+      {"programs_built", static_cast<double>(report.programs_built)},
+      {"programs_found", static_cast<double>(report.programs_found)},
       {"compile_ms", report.compile_ms},
       {"kernels", 0},
       {"reorders", 0},

@@ -25,6 +25,7 @@
 #include "compile/backend_device.hpp"
 #include "compile/boundary_layouts.hpp"
 #include "compile/compile_watch.hpp"
+#include "compile/pieces.hpp"
 #include "compile/refused_partition.hpp"
 #include "compile/sub_ir.hpp"
 #include "device/device_call.hpp"
@@ -130,13 +131,14 @@ class Round {
 
   Round(const Graph& graph, const PartitionPlan& plan, const Target& target,
         const std::vector<Tensor>& weights, const CompileOptions& options, CompileCache* cache,
-        Known& known)
+        Pieces& pieces, Known& known)
       : graph_(graph),
         plan_(plan),
         target_(target),
         weights_(weights),
         options_(options),
         cache_(cache),
+        pieces_(pieces),
         known_(known),
         watch_(options.control, plan),
         results_(plan.partitions.size()) {}
@@ -234,12 +236,13 @@ class Round {
   Json compile_on(std::size_t index, const std::string& options,
                   const std::vector<NamedTensor>& weights, CompiledPartition& compiled) {
     const std::string& device = compiled.device;
-    const CompileHooks hooks = watch_.hooks(index);
+    CompileHooks hooks = watch_.hooks(index);
     Opened& opened = opened_.at(device);
     const Turn turn = take_turn(opened);
     watch_.check();  // others may have taken long
     for (;;) {
       const auto instance = open(opened, device, options);
+      pieces_.serve(hooks, instance->backend(), compiled.fingerprint);
       try {
         compiled.blob =
             instance->compile(sub_irs_[index].text, weights, options_text(index), hooks);
@@ -458,6 +461,7 @@ class Round {
   const std::vector<Tensor>& weights_;
   const CompileOptions& options_;
   CompileCache* cache_;
+  Pieces& pieces_;
   Known& known_;
   CompileWatch watch_;
   BoundaryLayouts layouts_;
@@ -487,11 +491,14 @@ std::string backend_options_text(const Device& device, std::int32_t threads, con
 namespace {
 
 /// Takes over the results of a round; `model` then has every partition of its plan.
-void finish(CompiledModel& model, std::vector<Round::Result> results, Clock::time_point start) {
+void finish(CompiledModel& model, std::vector<Round::Result> results, const Pieces& pieces,
+            Clock::time_point start) {
   for (Round::Result& result : results) {
     model.partitions.push_back(*std::move(result.compiled));
     ++(model.partitions.back().cache_hit ? model.cache_hits : model.cache_misses);
   }
+  model.programs_built = pieces.built();
+  model.programs_found = pieces.found();
   model.compile_ms = milliseconds_since(start);
 }
 
@@ -541,8 +548,9 @@ CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const 
   model.plan = plan;
   model.devices = devices;
   Round::Known known;
+  Pieces pieces(cache);
   std::vector<Round::Result> results =
-      Round(graph, plan, target, weights, options, cache, known).run(model.devices);
+      Round(graph, plan, target, weights, options, cache, pieces, known).run(model.devices);
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].error == nullptr) continue;
     try {
@@ -551,7 +559,7 @@ CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const 
       throw results[i].refused ? error : partition_error(error, graph, plan.partitions[i], i);
     }
   }
-  finish(model, std::move(results), start);
+  finish(model, std::move(results), pieces, start);
   return model;
 }
 
@@ -564,11 +572,12 @@ CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Targe
   model.plan = plan;
   model.devices = devices;
   Round::Known known;
+  Pieces pieces(cache);
   for (;;) {
     std::vector<Round::Result> results =
-        Round(graph, model.plan, target, weights, options, cache, known).run(model.devices);
+        Round(graph, model.plan, target, weights, options, cache, pieces, known).run(model.devices);
     if (!fall_back(graph, target, results, model)) {
-      finish(model, std::move(results), start);
+      finish(model, std::move(results), pieces, start);
       return model;
     }
     if (graph.npu_member("target") == nullptr) graph.set_npu_member("target", *target.json);

@@ -348,13 +348,36 @@ std::optional<ClockSample> DeviceInstance::clock() const {
 
 namespace {
 
-/// Passes a backend's progress on: no exception crosses it.
+/// Passes on what a backend asks for in a compile: no exception crosses it.
 std::uint32_t forward_progress(void* context, std::uint64_t done, std::uint64_t total,
                                const char* phase) {
   try {
     return static_cast<const CompileHooks*>(context)->progress(done, total, phase) ? 0 : 1;
   } catch (...) {
     return 1;
+  }
+}
+
+npu_status find_piece(void* context, const void* key, std::uint64_t size, const npu_writer* piece,
+                      npu_error* error) {
+  try {
+    const auto found = static_cast<const CompileHooks*>(context)->find_piece(
+        {static_cast<const char*>(key), static_cast<std::size_t>(size)});
+    if (!found) return NPU_UNSUPPORTED;
+    return piece->write(piece->context, found->data(), found->size(), error);
+  } catch (...) {
+    return NPU_UNSUPPORTED;
+  }
+}
+
+void keep_piece(void* context, const void* key, std::uint64_t key_size, const void* piece,
+                std::uint64_t size) {
+  try {
+    static_cast<const CompileHooks*>(context)->keep_piece(
+        {static_cast<const char*>(key), static_cast<std::size_t>(key_size)},
+        {static_cast<const char*>(piece), static_cast<std::size_t>(size)});
+  } catch (...) {
+    // Nothing comes of it.
   }
 }
 
@@ -406,6 +429,13 @@ Blob DeviceInstance::compile_entries(const std::vector<npu_entry>& entries,
   if (hooks.progress) {
     args.progress = forward_progress;
     args.progress_context = const_cast<CompileHooks*>(&hooks);  // which is only called
+  }
+  npu_piece_cache pieces = sized<npu_piece_cache>();
+  if (hooks.find_piece) {
+    pieces.context = const_cast<CompileHooks*>(&hooks);
+    pieces.find = find_piece;
+    pieces.keep = keep_piece;
+    args.pieces = &pieces;
   }
   Blob blob;
   call_patiently(*backend_, [&](npu_error& error) {

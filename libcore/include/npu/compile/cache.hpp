@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "npu/device/backend.hpp"
@@ -39,6 +40,10 @@ struct CacheKeyInput {
 /// 32 hexadecimal digits.
 std::string cache_key(const CacheKeyInput& input);
 
+/// The key of a piece that a backend names `piece`, likewise.
+std::string piece_key(const std::string& backend, const std::string& backend_version,
+                      const std::string& fingerprint, std::string_view piece);
+
 /// A compiled partition as the cache stores it.
 struct CachedBlob {
   Blob blob;    ///< mapped
@@ -63,11 +68,17 @@ class CompileCache {
   /// blob that alone exceeds the limit is not stored.
   void store(const std::string& key, const Blob& blob, const Json& report);
 
+  /// What a backend made of one piece of a compilation (npu_piece_cache), by piece_key; as entries
+  /// are. The least recently used ones go when a blob is stored.
+  std::optional<std::string> find_piece(const std::string& key);
+  void store_piece(const std::string& key, std::string_view piece);
+
   /// Warnings for the user about what has gone wrong so far, one of each kind.
   std::vector<std::string> take_warnings();
 
  private:
   void warn(const std::string& text);
+  bool write(const std::string& key, std::string_view report, std::string_view blob);
   void evict(const std::string& newest);
 
   bool enabled_ = false;

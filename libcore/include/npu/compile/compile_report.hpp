@@ -70,6 +70,8 @@ struct CompileReport {
   bool cache_enabled = false;
   std::int64_t cache_hits = 0;
   std::int64_t cache_misses = 0;
+  std::int64_t programs_built = 0;
+  std::int64_t programs_found = 0;
   double compile_ms = 0;
   FoldedConstants folded;
   std::string precision;

@@ -85,6 +85,8 @@ struct CompiledModel {
   std::vector<Refusal> refusals;
   std::int64_t cache_hits = 0;
   std::int64_t cache_misses = 0;
+  std::int64_t programs_built = 0;  ///< pieces that backends share between models and made anew
+  std::int64_t programs_found = 0;  ///< those that were there
   double compile_ms = 0;
   /// The devices that were opened to compile, by name, for a run in the same process.
   OpenDevices devices;

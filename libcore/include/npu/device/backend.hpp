@@ -383,6 +383,9 @@ struct CompileHooks {
   /// From any thread, at least once a second; `total` may be 0. False: stop soon.
   std::function<bool(std::uint64_t done, std::uint64_t total, const char* phase)> progress;
   std::string blob_folder;  ///< where large blobs are kept in a file; empty: in memory
+  /// npu_piece_cache; both or none. From any thread.
+  std::function<std::optional<std::string>(std::string_view key)> find_piece = {};
+  std::function<void(std::string_view key, std::string_view piece)> keep_piece = {};
 };
 
 /// One opened device of a backend.

@@ -12,8 +12,7 @@ Plan sample_plan() {
   plan.inputs = {{"x", DType::kFloat32, {2, 3}, 24}};
   plan.outputs = {{"y", DType::kInt64, {}, 8}};
   plan.weights = {{"w", DType::kBool, {5}, 5}};
-  plan.kernels = 1;
-  plan.programs = {{1, 11, 2}};  // "kernel text" and two bytes
+  plan.programs = {{11, 2}};  // "kernel text" and two bytes
   plan.nodes = 2;
   plan.scratch_bytes = 512;
   plan.faults = {"node 'a': an index is outside its dimension"};
@@ -57,16 +56,12 @@ TEST_CASE("a blob gives what was written") {
   CHECK(parts.plan.faults == sample_plan().faults);
   CHECK(parts.plan.launches[0].global == std::array<std::uint64_t, 3>{64, 2, 1});
   CHECK(parts.plan.launches[0].sizes == std::vector<std::uint64_t>{50});
-  CHECK(parts.plan.kernels == 1);
   CHECK(blob_of(parts.plan) == blob);
 }
 
-TEST_CASE("kernels and code are found by program") {
+TEST_CASE("code is found by program") {
   Plan plan;
-  plan.programs = {{2, 3, 1}, {1, 4, 0}, {3, 2, 2}};
-  CHECK(program_of(plan, 0) == std::pair<std::size_t, std::uint64_t>{0, 0});
-  CHECK(program_of(plan, 2) == std::pair<std::size_t, std::uint64_t>{1, 0});
-  CHECK(program_of(plan, 5) == std::pair<std::size_t, std::uint64_t>{2, 2});
+  plan.programs = {{3, 1}, {4, 0}, {2, 2}};
   const auto sources = pieces_of(plan, "abcdefghi", &ProgramPart::source_bytes);
   CHECK(sources == std::vector<std::string_view>{"abc", "defg", "hi"});
   const auto binaries = pieces_of(plan, "xyz", &ProgramPart::binary_bytes);
@@ -108,9 +103,8 @@ TEST_CASE("numbers of a plan that are out of range are refused") {
   plan = sample_plan();
   plan.launches[0].nodes = {2};
   CHECK(is_refused(plan));
-  for (const ProgramPart part :
-       {ProgramPart{1, 12, 2}, ProgramPart{1, 11, 1}, ProgramPart{0, 11, 2}, ProgramPart{1, 10, 2},
-        ProgramPart{~std::uint64_t{0}, 11, 2}}) {
+  for (const ProgramPart part : {ProgramPart{12, 2}, ProgramPart{11, 1}, ProgramPart{0, 2},
+                                 ProgramPart{10, 2}, ProgramPart{~std::uint64_t{0}, 2}}) {
     plan = sample_plan();
     plan.programs = {part};
     CHECK(is_refused(plan));

@@ -142,7 +142,7 @@ TEST_CASE("the targets give the device the ops that it has kernels for, and no o
 TEST_CASE("kernels with one text are one, and the same model gives the same source") {
   const Graph graph = fused_model("resnet18");
   const LoweredGraph first = lowered(graph, true);
-  CHECK(first.plan.kernels < first.plan.launches.size());
+  CHECK(first.plan.programs.size() < first.plan.launches.size());
   CHECK(first.source == lowered(graph, true).source);
 }
 
@@ -170,17 +170,19 @@ TEST_CASE("no variable of a kernel has an argument's name") {
     CHECK(source.find(" " + next->str(1) + " = ") == std::string::npos);
 }
 
-TEST_CASE("few kernels are built together") {
+TEST_CASE("each kernel is a program of its own, whichever stand beside it") {
   const LoweredGraph plan = lowered(fused_model("resnet18"), true);
-  std::uint64_t kernels = 0;
-  std::uint64_t bytes = 0;
-  for (const ProgramPart& part : plan.plan.programs) {
-    CHECK(part.kernels <= 8);
-    kernels += part.kernels;
-    bytes += part.source_bytes;
+  const auto sources = pieces_of(plan.plan, plan.source, &ProgramPart::source_bytes);
+  for (const std::string_view source : sources) {
+    const std::size_t first = source.find("__kernel");
+    CHECK(first != std::string_view::npos);
+    CHECK(source.find("__kernel", first + 1) == std::string_view::npos);
   }
-  CHECK(kernels == plan.plan.kernels);
-  CHECK(bytes == plan.source.size());
+  const LoweredGraph chain =
+      lowered(one_node("aten.relu.default", {{{50, 24}}}, {50, 24}, Json::object()), true);
+  const LoweredGraph longer =
+      lowered(one_node("aten.relu.default", {{{51, 24}}}, {51, 24}, Json::object()), true);
+  CHECK(chain.source == longer.source);
 }
 
 TEST_CASE("measured sizes are taken, and refused where no kernel has them") {
