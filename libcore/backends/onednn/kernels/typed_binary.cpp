@@ -297,20 +297,42 @@ template <Op kOp, typename V, typename T>
   }
 }
 
+/// Elements that lie a stride apart, side by side, and back. Not compiled for each operation.
+template <typename T>
+[[gnu::noinline]] void gather(const T* from, std::int64_t stride, std::int64_t count, T* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+}
+template <typename T>
+[[gnu::noinline]] void scatter(const T* from, std::int64_t count, T* to, std::int64_t stride) {
+  for (std::int64_t i = 0; i < count; ++i) to[i * stride] = from[i];
+}
+
+/// By blocks whose elements lie side by side, so that each operation has one loop.
 template <Op kOp, typename T>
 [[gnu::always_inline]] inline void run_row(const Row& row) {
+  constexpr std::int64_t kElements = 256;
+  using To = ResultOf<kOp, T>;
   const std::int64_t alpha = row.call->alpha;
-  const auto [a, b, target, a_stride, b_stride, target_stride, count] =
-      TypedRow<T, ResultOf<kOp, T>>(row);
-  if (target_stride == 1 && a_stride == 1 && b_stride == 1) {
-    for (std::int64_t i = 0; i < count; ++i) put<kOp, T>(target[i], a[i], b[i], alpha);
-  } else if (target_stride == 1 && a_stride == 1 && b_stride == 0) {
-    const T right = b[0];
-    for (std::int64_t i = 0; i < count; ++i) put<kOp, T>(target[i], a[i], right, alpha);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) {
-      put<kOp, T>(target[i * target_stride], a[i * a_stride], b[i * b_stride], alpha);
+  const auto [a, b, target, a_stride, b_stride, target_stride, count] = TypedRow<T, To>(row);
+  T x[kElements];
+  T y[kElements];
+  To results[kElements];
+  if (b_stride == 0) gather(b, 0, std::min(kElements, count), y);
+  for (std::int64_t first = 0; first < count; first += kElements) {
+    const std::int64_t width = std::min(kElements, count - first);
+    const T* left = a + first;
+    const T* right = b + first;
+    if (a_stride != 1) {
+      gather(a + first * a_stride, a_stride, width, x);
+      left = x;
     }
+    if (b_stride != 1) {
+      if (b_stride != 0) gather(b + first * b_stride, b_stride, width, y);
+      right = y;
+    }
+    To* to = target_stride == 1 ? target + first : results;
+    for (std::int64_t i = 0; i < width; ++i) put<kOp, T>(to[i], left[i], right[i], alpha);
+    if (target_stride != 1) scatter(results, width, target + first * target_stride, target_stride);
   }
 }
 
