@@ -161,7 +161,9 @@ void lower_layer_norm(Lowering& lowering, const BoundNode& node) {
   auto flags = normalization_flags::none;
   if (weight) flags |= normalization_flags::use_scale;
   if (bias) flags |= normalization_flags::use_shift;
-  const Value source = lowering.reshaped(lowering.operand(input), {rows, width});
+  // Rows that do not lie together, such as those of a transposed picture, have a plain loop only.
+  Value source = lowering.reshaped(lowering.operand(input), {rows, width});
+  if (strides_of(source.layout)[1] != 1) source = lowering.plain(source);
   const dnnl::layer_normalization_forward::desc descriptor(
       dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")),
       flags);

@@ -309,6 +309,22 @@ TEST_CASE("onednn reports what each kernel computes and which only change layout
   compiled.run(compiled.device.get());
 }
 
+TEST_CASE("onednn brings the rows of a layer norm together", "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {1, 32, 4, 6}).weight("w", {32}).weight("b", {32});
+  graph.node("f", "aten.flatten.using_ints", {"x"}, {1, 32, 24}, {{"start_dim", 2}});
+  graph.node("t", "aten.transpose.int", {"f"}, {1, 24, 32}, {{"dim0", 1}, {"dim1", 2}});
+  graph.node("y", "aten.layer_norm.default", {"t", "p_w", "p_b"}, Shape{1, 24, 32},
+             {{"normalized_shape", {32}}, {"eps", 1e-5}});
+  graph.output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  for (const Json& step : compiled.report.at("steps")) {
+    INFO(step.dump());
+    CHECK((!has_avx2() || step.dump().find("lnorm_ref") == std::string::npos));
+  }
+}
+
 TEST_CASE("onednn keeps groups of npu-fuse apart", "[onednn][compiler]") {
   const auto kernels = [](int relu_group, int norm_group) {
     GraphBuilder graph;
