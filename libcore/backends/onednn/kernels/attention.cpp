@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in one kernel: for every plane the keys are packed once, transposed, then for a block
-// of queries at a time the scores, their softmax and the product with the values are computed while
-// the scores lie in the cache. Operands are read where they are, so that no transposed copy of them
-// is made, and results are written where the next op wants them.
+// Attention in one kernel: for every plane keys and values are packed once into panels of a few
+// vectors of columns, then for a block of queries at a time the scores, their softmax and the
+// product with the values are computed while the scores lie in the cache. Operands are read where
+// they are, so that no transposed copy of them is made, and results are written where the next op
+// wants them.
 //
 // The products use tiles of 6 rows by up to 4 vectors held in registers; vectors are 16 floats with
-// AVX-512, 8 elsewhere (two instructions each on CPUs without AVX). One function per instruction
-// set is compiled from the same source and chosen when the program starts. O(planes * queries *
-// keys
-// * width); memory O(keys * width + block * keys) per thread.
+// AVX-512, 8 elsewhere (two instructions each on CPUs without AVX). A panel stays in the first
+// cache while all rows of a block are multiplied with it. One function per instruction set is
+// compiled from the same source and chosen when the program starts. O(planes * queries * keys *
+// width); memory O(keys * width + block * keys) per thread.
 #include "kernels/attention.hpp"
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <limits>
 
 #include "kernels/exponentials.hpp"
+#include "kernels/gemm_micro_kernel.hpp"
 #include "kernels/share_work.hpp"
 
 namespace npu::onednn {
@@ -24,6 +26,7 @@ namespace npu::onednn {
 namespace {
 
 constexpr std::int64_t kBlock = 48;  // queries at a time: 8 tiles of 6
+constexpr std::int64_t kLeastBlock = 24;
 constexpr std::int64_t kTileRows = 6;
 constexpr std::int64_t kVector = 16;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
@@ -32,12 +35,20 @@ std::int64_t padded(std::int64_t count) { return (count + kVector - 1) / kVector
 
 /// Where one thread's scratch memory holds what.
 struct Workspace {
-  float* keys;     ///< [width, padded keys]
-  float* values;   ///< [keys, padded value width]
+  float* keys;     ///< panels of [width, columns of the panel]
+  float* values;   ///< panels of [keys, columns of the panel]
   float* queries;  ///< [kBlock, width]
   float* scores;   ///< [kBlock, padded keys]
   float* results;  ///< [kBlock, padded value width]
 };
+
+/// Queries at a time: where that is enough for the products, so few that the scores stay in the
+/// first cache.
+std::int64_t block_of(const Attention& call) {
+  constexpr std::int64_t kCached = 6 * 1024;  // floats
+  const std::int64_t rows = kCached / padded(call.keys) / kTileRows * kTileRows;
+  return rows >= kLeastBlock ? std::min(rows, kBlock) : kBlock;
+}
 
 std::int64_t workspace_floats(const Attention& call) {
   const std::int64_t keys = padded(call.keys);
@@ -69,67 +80,107 @@ inline void put(std::uint16_t& target, float value) {
   target = static_cast<std::uint16_t>((is_nan ? bits | 0x00400000U : rounded) >> 16);
 }
 
-/// target[rows, columns] = a[rows, inner] b[inner, columns] for a tile.
-template <typename V, int kRows, int kVectors>
+/// Vectors of a panel, the last of which may have fewer.
+template <typename V>
+inline constexpr std::int64_t kPanelVectors = kIsWide<V> ? 4 : 2;
+template <typename V>
+inline constexpr std::int64_t kPanel = kPanelVectors<V>* kLanesOf<V>;
+
+/// target[rows, columns] = a[rows, inner] b[inner, columns] for a tile of a panel.
+template <typename V, bool kHasFma, int kRows, int kVectors>
 [[gnu::always_inline]] inline void tile(std::int64_t inner, const float* a, std::int64_t a_row,
-                                        const float* b, std::int64_t b_row, float* target,
-                                        std::int64_t target_row) {
-  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
+                                        const float* b, float* target, std::int64_t target_row) {
+  constexpr std::int64_t kLanes = kLanesOf<V>;
   V sums[kRows][kVectors];
+#pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
     for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
   }
   for (std::int64_t k = 0; k < inner; ++k) {
     V right[kVectors];
-    for (int j = 0; j < kVectors; ++j) right[j] = load_vector<V>(b + k * b_row + j * kLanes);
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) right[j] = load_vector<V>(b + (k * kVectors + j) * kLanes);
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
-      const float left = a[i * a_row + k];
-      for (int j = 0; j < kVectors; ++j) sums[i][j] += left * right[j];
+      const V left = a[i * a_row + k] - V{};
+#pragma GCC unroll 4
+      for (int j = 0; j < kVectors; ++j) {
+        if constexpr (kHasFma) {
+          multiply_add(sums[i][j], left, right[j]);
+        } else {
+          sums[i][j] += left * right[j];
+        }
+      }
     }
   }
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
     for (int j = 0; j < kVectors; ++j) {
       store_vector(target + i * target_row + j * kLanes, sums[i][j]);
     }
   }
 }
 
-template <typename V, int kRows>
-[[gnu::always_inline]] inline void tile_columns(std::int64_t inner, std::int64_t columns,
-                                                const float* a, std::int64_t a_row, const float* b,
-                                                std::int64_t b_row, float* target,
-                                                std::int64_t target_row) {
-  constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
-  constexpr int kMost = sizeof(V) == 64 ? 4 : 2;
-  std::int64_t j = 0;
-  for (; j + kMost * kLanes <= columns; j += kMost * kLanes) {
-    tile<V, kRows, kMost>(inner, a, a_row, b + j, b_row, target + j, target_row);
-  }
-  if constexpr (kMost == 4) {
-    if (columns - j >= 3 * kLanes) {
-      tile<V, kRows, 3>(inner, a, a_row, b + j, b_row, target + j, target_row);
-      j += 3 * kLanes;
-    }
-    if (columns - j >= 2 * kLanes) {
-      tile<V, kRows, 2>(inner, a, a_row, b + j, b_row, target + j, target_row);
-      j += 2 * kLanes;
-    }
-  }
-  if (columns - j >= kLanes) {
-    tile<V, kRows, 1>(inner, a, a_row, b + j, b_row, target + j, target_row);
+/// Rows of a product with one panel.
+struct PanelProduct {
+  std::int64_t rows;
+  std::int64_t inner;
+  const float* a;
+  std::int64_t a_row;
+  const float* panel;
+  float* target;
+  std::int64_t target_row;
+};
+
+template <typename V, bool kHasFma, int kVectors>
+[[gnu::always_inline]] inline void multiply_panel(const PanelProduct& call) {
+  for (std::int64_t i = 0; i < call.rows; i += kTileRows) {
+    tile<V, kHasFma, kTileRows, kVectors>(call.inner, call.a + i * call.a_row, call.a_row,
+                                          call.panel, call.target + i * call.target_row,
+                                          call.target_row);
   }
 }
 
-/// columns is a multiple of the vector's length; b and target have that many in every row. a and
-/// target have a multiple of kTileRows rows, of which those behind `rows` mean nothing.
-template <typename V>
+// Functions of their own: among other loops, GCC would keep the sums in memory.
+template <int kVectors>
+[[gnu::noinline]] void multiply_anywhere(const PanelProduct& call) {
+  multiply_panel<NarrowFloats, false, kVectors>(call);
+}
+template <int kVectors>
+[[gnu::noinline]] NPU_TARGET_AVX2 void multiply_avx2(const PanelProduct& call) {
+  multiply_panel<NarrowFloats, true, kVectors>(call);
+}
+template <int kVectors>
+[[gnu::noinline]] NPU_TARGET_AVX512 void multiply_avx512(const PanelProduct& call) {
+  multiply_panel<Float16, true, kVectors>(call);
+}
+
+using MultiplyFunction = void (*)(const PanelProduct&);
+/// By the vectors of a panel.
+template <typename V, bool kHasFma>
+inline constexpr MultiplyFunction kMultiply[]{nullptr, multiply_anywhere<1>, multiply_anywhere<2>};
+template <>
+inline constexpr MultiplyFunction kMultiply<NarrowFloats, true>[] {
+  nullptr, multiply_avx2<1>, multiply_avx2<2>
+};
+template <>
+inline constexpr MultiplyFunction kMultiply<Float16, true>[] {
+  nullptr, multiply_avx512<1>, multiply_avx512<2>, multiply_avx512<3>, multiply_avx512<4>
+};
+
+/// `columns` is a multiple of the vector's length; target has that many in every row. a and target
+/// have a multiple of kTileRows rows, of which those behind `rows` mean nothing.
+template <typename V, bool kHasFma>
 [[gnu::always_inline]] inline void product(std::int64_t rows, std::int64_t inner,
                                            std::int64_t columns, const float* a, std::int64_t a_row,
-                                           const float* b, std::int64_t b_row, float* target,
+                                           const float* panels, float* target,
                                            std::int64_t target_row) {
-  for (std::int64_t i = 0; i < rows; i += kTileRows) {
-    tile_columns<V, kTileRows>(inner, columns, a + i * a_row, a_row, b, b_row,
-                               target + i * target_row, target_row);
+  for (std::int64_t j = 0; j < columns; j += kPanel<V>) {
+    const std::int64_t vectors = std::min(kPanel<V>, columns - j) / kLanesOf<V>;
+    kMultiply<V, kHasFma>[vectors](
+        {rows, inner, a, a_row, panels + inner * j, target + j, target_row});
   }
 }
 
@@ -171,14 +222,27 @@ template <typename V>
   return 1.0F / sum;
 }
 
+/// Where column `column` of `columns` begins in panels of `rows` rows, and how far apart its rows
+/// are.
+struct PanelColumn {
+  std::int64_t offset;
+  std::int64_t row;
+};
+template <typename V>
+[[gnu::always_inline]] inline PanelColumn panel_column(std::int64_t column, std::int64_t columns,
+                                                       std::int64_t rows) {
+  const std::int64_t begin = column / kPanel<V> * kPanel<V>;
+  return {begin * rows + column - begin, std::min(kPanel<V>, columns - begin)};
+}
+
 template <typename V, typename T>
-[[gnu::always_inline]] inline void pack(const Attention& call, std::int64_t plane, const T* key,
-                                        const T* value, const Workspace& space) {
+[[gnu::always_inline]] inline void pack_keys(const Attention& call, const T* from, float* to) {
+  constexpr std::int64_t kTile = kVector;
   const std::int64_t keys = padded(call.keys);
-  const T* from = key + call.key_offsets[static_cast<std::size_t>(plane)];
-  constexpr std::int64_t kTile = 16;
   for (std::int64_t begin = 0; begin < keys; begin += kTile) {
     const std::int64_t end = std::min(call.keys, begin + kTile);
+    const PanelColumn place = panel_column<V>(begin, keys, call.width);
+    float* column = to + place.offset;
     if (call.key_strides[1] == 1 && end - begin == kTile) {
       // Through a square in the cache: rows are read and columns written in runs.
       for (std::int64_t j = 0; j < call.width; j += kTile) {
@@ -186,40 +250,46 @@ template <typename V, typename T>
         float square[kTile][kTile];
         for (std::int64_t i = 0; i < kTile; ++i) {
           const T* row = from + (begin + i) * call.key_strides[0] + j;
-          for (std::int64_t k = 0; k < columns; ++k) square[i][k] = as_float(row[k]);
+          for (std::int64_t k = 0; k < columns; ++k) square[k][i] = as_float(row[k]);
         }
         for (std::int64_t k = 0; k < columns; ++k) {
-          float* to = space.keys + (j + k) * keys + begin;
-          for (std::int64_t i = 0; i < kTile; ++i) to[i] = square[i][k];
+          float* line = column + (j + k) * place.row;
+          for (std::int64_t i = 0; i < kTile; ++i) line[i] = square[k][i];
         }
       }
       continue;
     }
     for (std::int64_t j = 0; j < call.width; ++j) {
-      float* to = space.keys + j * keys;
+      float* line = column + j * place.row - begin;
       for (std::int64_t i = begin; i < end; ++i) {
-        to[i] = as_float(from[i * call.key_strides[0] + j * call.key_strides[1]]);
+        line[i] = as_float(from[i * call.key_strides[0] + j * call.key_strides[1]]);
       }
-      for (std::int64_t i = std::max(begin, end); i < begin + kTile; ++i) to[i] = 0.0F;
+      for (std::int64_t i = std::max(begin, end); i < begin + kTile; ++i) line[i] = 0.0F;
     }
-  }
-  const std::int64_t width = padded(call.value_width);
-  from = value + call.value_offsets[static_cast<std::size_t>(plane)];
-  for (std::int64_t i = 0; i < call.keys; ++i) {
-    float* to = space.values + i * width;
-    const T* row = from + i * call.value_strides[0];
-    if (call.value_strides[1] == 1) {
-      for (std::int64_t j = 0; j < call.value_width; ++j) to[j] = as_float(row[j]);
-    } else {
-      for (std::int64_t j = 0; j < call.value_width; ++j) {
-        to[j] = as_float(row[j * call.value_strides[1]]);
-      }
-    }
-    for (std::int64_t j = call.value_width; j < width; ++j) to[j] = 0.0F;
   }
 }
 
 template <typename V, typename T>
+[[gnu::always_inline]] inline void pack_values(const Attention& call, const T* from, float* to) {
+  const std::int64_t width = padded(call.value_width);
+  for (std::int64_t begin = 0; begin < width; begin += kPanel<V>) {
+    const std::int64_t columns = std::min(kPanel<V>, width - begin);
+    const std::int64_t end = std::min(call.value_width, begin + columns);
+    for (std::int64_t i = 0; i < call.keys; ++i, to += columns) {
+      const T* row = from + i * call.value_strides[0];
+      if (call.value_strides[1] == 1) {
+        for (std::int64_t j = begin; j < end; ++j) to[j - begin] = as_float(row[j]);
+      } else {
+        for (std::int64_t j = begin; j < end; ++j) {
+          to[j - begin] = as_float(row[j * call.value_strides[1]]);
+        }
+      }
+      for (std::int64_t j = end; j < begin + columns; ++j) to[j - begin] = 0.0F;
+    }
+  }
+}
+
+template <typename V, bool kHasFma, typename T>
 [[gnu::always_inline]] inline void attend(const Attention& call, std::int64_t plane,
                                           std::int64_t first, std::int64_t rows, const T* query,
                                           const std::byte* mask, T* result,
@@ -238,8 +308,8 @@ template <typename V, typename T>
     }
   }
   const std::int64_t keys = padded(call.keys);
-  product<V>(rows, call.width, keys, space.queries, call.width, space.keys, keys, space.scores,
-             keys);
+  product<V, kHasFma>(rows, call.width, keys, space.queries, call.width, space.keys, space.scores,
+                      keys);
   float factors[kBlock];
   for (std::int64_t i = 0; i < rows; ++i) {
     float* row = space.scores + i * keys;
@@ -264,7 +334,8 @@ template <typename V, typename T>
     factors[i] = softmax_row<V>(row, call.keys, call.zero_blocked);
   }
   const std::int64_t width = padded(call.value_width);
-  product<V>(rows, call.keys, width, space.scores, keys, space.values, width, space.results, width);
+  product<V, kHasFma>(rows, call.keys, width, space.scores, keys, space.values, space.results,
+                      width);
   for (std::int64_t i = 0; i < rows; ++i) {
     T* to = result + call.result_offsets[at] + (first + i) * call.result_row;
     for (std::int64_t j = 0; j < call.value_width; ++j) {
@@ -287,31 +358,55 @@ struct Task {
   float* memory;
 };
 
-template <typename V, typename T>
+/// Has rows fetched that lie apart, where the CPU does not foresee them.
+template <typename T>
+[[gnu::always_inline]] inline void fetch_rows(const T* from, const std::int64_t (&strides)[2],
+                                              std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kLineElements = 64 / sizeof(T);
+  if (strides[1] != 1) return;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; j += kLineElements) {
+      __builtin_prefetch(from + i * strides[0] + j);
+    }
+  }
+}
+
+template <typename V, bool kHasFma, typename T>
 [[gnu::always_inline]] inline void run_typed(const Task& task) {
   const auto typed = [](const std::byte* data) {
     return static_cast<const T*>(static_cast<const void*>(data));
   };
-  const Workspace space = workspace(*task.call, task.memory);
-  pack<V>(*task.call, task.plane, typed(task.key), typed(task.value), space);
-  for (std::int64_t row = task.first; row < task.last; row += kBlock) {
-    attend<V>(*task.call, task.plane, row, std::min(kBlock, task.last - row), typed(task.query),
-              task.mask, static_cast<T*>(static_cast<void*>(task.result)), space);
+  const Attention& call = *task.call;
+  const Workspace space = workspace(call, task.memory);
+  const auto plane = static_cast<std::size_t>(task.plane);
+  constexpr std::int64_t kFetched = 128;  // rows
+  fetch_rows(typed(task.key) + call.key_offsets[plane], call.key_strides,
+             std::min(kFetched, call.keys), call.width);
+  fetch_rows(typed(task.value) + call.value_offsets[plane], call.value_strides,
+             std::min(kFetched, call.keys), call.value_width);
+  fetch_rows(typed(task.query) + call.query_offsets[plane] + task.first * call.query_strides[0],
+             call.query_strides, std::min(kFetched, task.last - task.first), call.width);
+  pack_keys<V>(call, typed(task.key) + call.key_offsets[plane], space.keys);
+  pack_values<V>(call, typed(task.value) + call.value_offsets[plane], space.values);
+  const std::int64_t block = block_of(call);
+  for (std::int64_t row = task.first; row < task.last; row += block) {
+    attend<V, kHasFma>(call, task.plane, row, std::min(block, task.last - row), typed(task.query),
+                       task.mask, static_cast<T*>(static_cast<void*>(task.result)), space);
   }
 }
 
-template <typename V>
+template <typename V, bool kHasFma>
 [[gnu::always_inline]] inline void run_task(const Task& task) {
   if (task.call->type == DType::kFloat32) {
-    run_typed<V, float>(task);
+    run_typed<V, kHasFma, float>(task);
   } else {
-    run_typed<V, std::uint16_t>(task);
+    run_typed<V, kHasFma, std::uint16_t>(task);
   }
 }
 
-void run_anywhere(const Task& task) { run_task<NarrowFloats>(task); }
-NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<NarrowFloats>(task); }
-NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<Float16>(task); }
+void run_anywhere(const Task& task) { run_task<NarrowFloats, false>(task); }
+NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<NarrowFloats, true>(task); }
+NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<Float16, true>(task); }
 
 }  // namespace
 
