@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in one kernel: for every plane keys and values are packed once into panels of a few
-// vectors of columns, then for a block of queries at a time the scores, their softmax and the
-// product with the values are computed while the scores lie in the cache. Operands are read where
-// they are, so that no transposed copy of them is made, and results are written where the next op
-// wants them.
+// Attention in one kernel: for every plane, or planes that share keys and values, these are packed
+// once into panels of a few vectors of columns, then for a block of queries at a time the scores,
+// their softmax and the product with the values are computed while the scores lie in the cache.
+// Operands are read where they are, so that no transposed copy of them is made, and results are
+// written where the next op wants them.
 //
 // The products use tiles of 6 rows by up to 4 vectors held in registers; vectors are 16 floats with
 // AVX-512, 8 elsewhere (two instructions each on CPUs without AVX). A panel stays in the first
@@ -184,9 +184,39 @@ template <typename V, bool kHasFma>
   }
 }
 
-/// exp(x - maximum) over a row; returns 1 / sum, or 0 for a row without keys if that is asked for.
+template <typename T, typename Change>
+[[gnu::always_inline]] inline void change_row(const Attention& call, const void* mask,
+                                              std::int64_t begin, float* row, Change change) {
+  const T* from = static_cast<const T*>(mask) + begin;
+  const std::int64_t stride = call.mask_strides[1];
+  if (stride == 1) {  // a loop of its own, which becomes vectors
+    for (std::int64_t j = 0; j < call.keys; ++j) row[j] = change(row[j], from[j]);
+  } else {
+    for (std::int64_t j = 0; j < call.keys; ++j) row[j] = change(row[j], from[j * stride]);
+  }
+}
+
+/// What the mask makes of the scores of a query, from the mask's element `begin` on.
+[[gnu::always_inline]] inline void mask_row(const Attention& call, const void* mask,
+                                            std::int64_t begin, float* row) {
+  const auto add = [](float score, auto term) { return score + as_float(term); };
+  if (call.mask_type == DType::kFloat32) {
+    change_row<float>(call, mask, begin, row, add);
+  } else if (call.mask_type == DType::kBFloat16) {
+    change_row<std::uint16_t>(call, mask, begin, row, add);
+  } else {
+    const bool keeps = call.mask_keeps;
+    const float fill = call.mask_fill;
+    change_row<std::uint8_t>(call, mask, begin, row, [=](float score, std::uint8_t truth) {
+      return (truth != 0) == keeps ? score : fill;
+    });
+  }
+}
+
+/// exp(x - maximum) over a row; returns 1 / sum, or 0 for a row that shall be zeros.
 template <typename V>
-[[gnu::always_inline]] inline float softmax_row(float* row, std::int64_t count, bool zero_blocked) {
+[[gnu::always_inline]] inline float softmax_row(const Attention& call, float* row) {
+  const std::int64_t count = call.keys;
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
   const std::int64_t whole = count / kLanes * kLanes;
   V largest = V{} + kMinusInfinity;
@@ -198,7 +228,7 @@ template <typename V>
   for (std::int64_t i = whole; i < count; ++i) maximum = std::max(maximum, row[i]);
   // NaN is passed over so far; it comes back by the sum.
   const auto is_nan = [](float value) { return value != value; };
-  if (zero_blocked && maximum == kMinusInfinity && std::none_of(row, row + count, is_nan)) {
+  if (call.zero_blocked && maximum == kMinusInfinity && std::none_of(row, row + count, is_nan)) {
     std::fill_n(row, count, 0.0F);
     return 0.0F;
   }
@@ -219,6 +249,10 @@ template <typename V>
     }
   }
   for (std::int64_t i = 0; i < kLanes; ++i) sum += sums[i];
+  if (call.zero_nan && is_nan(sum)) {
+    std::fill_n(row, count, 0.0F);
+    return 0.0F;
+  }
   return 1.0F / sum;
 }
 
@@ -289,21 +323,34 @@ template <typename V, typename T>
   }
 }
 
+/// The queries of planes that share keys and values, counted through.
+struct Queries {
+  const Attention* call;
+  std::int64_t first_plane;
+
+  struct Place {
+    std::size_t plane;
+    std::int64_t row;
+  };
+  Place operator[](std::int64_t i) const {
+    return {static_cast<std::size_t>(first_plane + i / call->queries), i % call->queries};
+  }
+};
+
 template <typename V, bool kHasFma, typename T>
-[[gnu::always_inline]] inline void attend(const Attention& call, std::int64_t plane,
+[[gnu::always_inline]] inline void attend(const Attention& call, const Queries& queries,
                                           std::int64_t first, std::int64_t rows, const T* query,
                                           const std::byte* mask, T* result,
                                           const Workspace& space) {
-  const auto at = static_cast<std::size_t>(plane);
-  const T* from = query + call.query_offsets[at] + first * call.query_strides[0];
   for (std::int64_t i = 0; i < rows; ++i) {
+    const auto [plane, row] = queries[first + i];
+    const T* from = query + call.query_offsets[plane] + row * call.query_strides[0];
     float* to = space.queries + i * call.width;
-    const T* row = from + i * call.query_strides[0];
     if (call.query_strides[1] == 1) {
-      for (std::int64_t j = 0; j < call.width; ++j) to[j] = as_float(row[j]) * call.scale;
+      for (std::int64_t j = 0; j < call.width; ++j) to[j] = as_float(from[j]) * call.scale;
     } else {
       for (std::int64_t j = 0; j < call.width; ++j) {
-        to[j] = as_float(row[j * call.query_strides[1]]) * call.scale;
+        to[j] = as_float(from[j * call.query_strides[1]]) * call.scale;
       }
     }
   }
@@ -312,39 +359,29 @@ template <typename V, bool kHasFma, typename T>
                       keys);
   float factors[kBlock];
   for (std::int64_t i = 0; i < rows; ++i) {
+    const auto [plane, place] = queries[first + i];
     float* row = space.scores + i * keys;
     if (call.has_mask) {
-      const std::int64_t begin = call.mask_offsets[at] + (first + i) * call.mask_strides[0];
-      for (std::int64_t j = 0; j < call.keys; ++j) {
-        const std::int64_t position = begin + j * call.mask_strides[1];
-        if (call.mask_type == DType::kFloat32) {
-          float term;
-          std::memcpy(&term, mask + position * 4, sizeof term);
-          row[j] += term;
-        } else {
-          std::uint16_t term;
-          std::memcpy(&term, mask + position * 2, sizeof term);
-          row[j] += as_float(term);
-        }
-      }
+      mask_row(call, mask, call.mask_offsets[plane] + place * call.mask_strides[0], row);
     }
     if (call.causal) {
-      for (std::int64_t j = first + i + 1; j < call.keys; ++j) row[j] = kMinusInfinity;
+      for (std::int64_t j = place + 1; j < call.keys; ++j) row[j] = kMinusInfinity;
     }
-    factors[i] = softmax_row<V>(row, call.keys, call.zero_blocked);
+    factors[i] = softmax_row<V>(call, row);
   }
   const std::int64_t width = padded(call.value_width);
   product<V, kHasFma>(rows, call.keys, width, space.scores, keys, space.values, space.results,
                       width);
   for (std::int64_t i = 0; i < rows; ++i) {
-    T* to = result + call.result_offsets[at] + (first + i) * call.result_row;
+    const auto [plane, row] = queries[first + i];
+    T* to = result + call.result_offsets[plane] + row * call.result_row;
     for (std::int64_t j = 0; j < call.value_width; ++j) {
       put(to[j], space.results[i * width + j] * factors[i]);
     }
   }
 }
 
-/// All of one task: the queries [first, last) of a plane.
+/// All of one task: the queries [first, last) of planes that share keys and values.
 struct Task {
   const Attention* call;
   std::int64_t plane;
@@ -384,13 +421,17 @@ template <typename V, bool kHasFma, typename T>
              std::min(kFetched, call.keys), call.width);
   fetch_rows(typed(task.value) + call.value_offsets[plane], call.value_strides,
              std::min(kFetched, call.keys), call.value_width);
-  fetch_rows(typed(task.query) + call.query_offsets[plane] + task.first * call.query_strides[0],
-             call.query_strides, std::min(kFetched, task.last - task.first), call.width);
+  const Queries queries{task.call, task.plane};
+  const auto [first_plane, first_row] = queries[task.first];
+  fetch_rows(
+      typed(task.query) + call.query_offsets[first_plane] + first_row * call.query_strides[0],
+      call.query_strides, std::min({kFetched, task.last - task.first, call.queries - first_row}),
+      call.width);
   pack_keys<V>(call, typed(task.key) + call.key_offsets[plane], space.keys);
   pack_values<V>(call, typed(task.value) + call.value_offsets[plane], space.values);
   const std::int64_t block = block_of(call);
   for (std::int64_t row = task.first; row < task.last; row += block) {
-    attend<V, kHasFma>(call, task.plane, row, std::min(block, task.last - row), typed(task.query),
+    attend<V, kHasFma>(call, queries, row, std::min(block, task.last - row), typed(task.query),
                        task.mask, static_cast<T*>(static_cast<void*>(task.result)), space);
   }
 }
@@ -415,6 +456,20 @@ std::size_t Attention::scratch_bytes() const {
          static_cast<std::size_t>(threads);
 }
 
+std::int64_t Attention::shared_planes() const {
+  const std::size_t planes = query_offsets.size();
+  const auto is_shared = [&](std::size_t plane) {
+    return key_offsets[plane] == key_offsets[plane - 1] &&
+           value_offsets[plane] == value_offsets[plane - 1];
+  };
+  std::size_t count = 1;
+  while (count < planes && is_shared(count)) ++count;
+  for (std::size_t plane = count; plane < planes; ++plane) {
+    if (planes % count != 0 || is_shared(plane) != (plane % count != 0)) return 1;
+  }
+  return static_cast<std::int64_t>(count);
+}
+
 Attention::Operands Attention::bind(Addresses addresses) const {
   OperandReader in(addresses);
   return {in.next<const std::byte>(), in.next<const std::byte>(),
@@ -424,19 +479,21 @@ Attention::Operands Attention::bind(Addresses addresses) const {
 
 void Attention::run(const Operands& operands) const {
   const auto body = for_isa(isa, run_anywhere, run_avx2, run_avx512);
-  const auto planes = static_cast<std::int64_t>(query_offsets.size());
-  // Packing is repeated for every part of a plane, so planes are cut only to feed all threads.
-  const std::int64_t blocks = (queries + kBlock - 1) / kBlock;
+  const std::int64_t shared = shared_planes();
+  const std::int64_t groups = static_cast<std::int64_t>(query_offsets.size()) / shared;
+  const std::int64_t rows = shared * queries;
+  // Packing is repeated for every part of a group, so groups are cut only to feed all threads.
+  const std::int64_t blocks = ceil_div(rows, kBlock);
   const std::int64_t parts =
-      std::clamp<std::int64_t>(ceil_div(std::int64_t{4} * threads, planes), 1, blocks);
-  const std::int64_t part_rows = (blocks + parts - 1) / parts * kBlock;
+      std::clamp<std::int64_t>(ceil_div(std::int64_t{4} * threads, groups), 1, blocks);
+  const std::int64_t part_rows = ceil_div(blocks, parts) * kBlock;
   const std::int64_t floats = workspace_floats(*this);
-  share_pieces(planes * parts, threads, [&](std::int64_t piece, int thread) {
-    const std::int64_t plane = piece / parts;
+  share_pieces(groups * parts, threads, [&](std::int64_t piece, int thread) {
     const std::int64_t first = piece % parts * part_rows;
-    if (first >= queries) return;
-    body({this, plane, first, std::min(queries, first + part_rows), operands.query, operands.key,
-          operands.value, operands.mask, operands.result, operands.scratch + thread * floats});
+    if (first >= rows) return;
+    body({this, piece / parts * shared, first, std::min(rows, first + part_rows), operands.query,
+          operands.key, operands.value, operands.mask, operands.result,
+          operands.scratch + thread * floats});
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace npu::onednn {
 /// strided operands, computed in float32.
 struct Attention {
   static constexpr std::string_view kName = "attention";
-  DType type = DType::kFloat32;  ///< of query, key, value and result
-  DType mask_type = DType::kFloat32;
+  DType type = DType::kFloat32;       ///< of query, key, value and result
+  DType mask_type = DType::kFloat32;  ///< kBool: scores are kept or become `mask_fill`
   std::int64_t queries = 1;
   std::int64_t keys = 1;
   std::int64_t width = 1;        ///< of a query and a key
@@ -24,7 +25,10 @@ struct Attention {
   float scale = 1.0F;
   bool causal = false;
   bool has_mask = false;
+  bool mask_keeps = true;  ///< what true means in a mask of bool; else it fills
+  float mask_fill = -std::numeric_limits<float>::infinity();
   bool zero_blocked = false;  ///< a query with no key left gives zeros, not NaN
+  bool zero_nan = false;      ///< a query whose weights are NaN gives zeros
 
   /// Strides in elements: [row, column].
   std::int64_t query_strides[2]{};
@@ -43,6 +47,8 @@ struct Attention {
   VectorIsa isa = VectorIsa::kAny;
   /// Bytes of scratch memory that run needs.
   std::size_t scratch_bytes() const;
+  /// How many planes in a row have the same keys and values: heads of queries that share one.
+  std::int64_t shared_planes() const;
 
   struct Operands {
     const std::byte* query;

@@ -206,7 +206,9 @@ Count planes_span(const std::vector<std::int64_t>& offsets, std::size_t planes, 
 }
 
 Footprint footprint(const Attention& kernel) {
-  require(is_float(kernel.type) && is_float(kernel.mask_type), "a type is no float type");
+  require(is_float(kernel.type), "a type is no float type");
+  require(is_float(kernel.mask_type) || kernel.mask_type == DType::kBool,
+          "'mask_type' is neither bool nor a float type");
   const Count queries = at_least_one(kernel.queries, "queries");
   const Count keys = at_least_one(kernel.keys, "keys");
   const Count width = at_least_one(kernel.width, "width");

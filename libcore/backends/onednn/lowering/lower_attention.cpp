@@ -3,9 +3,11 @@
 // one kernel of this backend on operands in any strides.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lowering/lowering.hpp"
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/passes/fusion_groups.hpp"
 #include "npu/support/checked.hpp"
 
 namespace npu::onednn {
@@ -13,41 +15,30 @@ namespace npu::onednn {
 namespace {
 
 struct AttentionCall {
-  Value query{};
-  Value key{};  ///< [.., S, D]
-  Value value{};
-  std::optional<Value> mask;
+  Repeated query{};
+  Repeated key{};  ///< [.., S, D]
+  Repeated value{};
+  std::optional<Repeated> mask;
   float scale = 1.0F;
   bool causal = false;
+  bool mask_keeps = true;
+  float mask_fill = -std::numeric_limits<float>::infinity();
   bool zero_blocked = false;
+  bool zero_nan = false;
 };
 
-/// The first element of every plane; dimensions of 1 repeat.
-std::vector<std::int64_t> plane_offsets(const Shape& batch, const Value& value) {
-  Shape shape = dimensions(value.layout);
-  std::vector<std::int64_t> strides = strides_of(value.layout);
-  const std::size_t missing = batch.size() + 2 - shape.size();
-  std::vector<std::int64_t> result{0};
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const bool repeats = i < missing || shape[i - missing] == 1;
-    const std::int64_t stride = repeats ? 0 : strides[i - missing];
-    std::vector<std::int64_t> next;
-    for (const std::int64_t base : result) {
-      for (std::int64_t j = 0; j < batch[i]; ++j) next.push_back(base + j * stride);
-    }
-    result = std::move(next);
-  }
-  return result;
+/// First elements and strides of the matrices of an operand, which becomes row-major if it has
+/// none.
+Matrices take_matrices(Lowering& lowering, const Shape& batch, Repeated& operand) {
+  if (auto matrices = matrices_of(operand, batch)) return *std::move(matrices);
+  operand = view_of(written_out(lowering, operand));
+  return *matrices_of(operand, batch);
 }
 
-void set_strides(const Value& value, std::int64_t (&strides)[2]) {
-  const Shape shape = dimensions(value.layout);
-  const auto all = strides_of(value.layout);
-  for (std::size_t i = 0; i < 2; ++i) {
-    const bool exists = shape.size() + i >= 2;
-    const std::size_t at = shape.size() - 2 + i;
-    strides[i] = exists && shape[at] != 1 ? all[at] : 0;
-  }
+template <typename To>
+void set(const Matrices& from, To& strides, std::vector<std::int64_t>& offsets) {
+  std::copy_n(from.strides, 2, strides);
+  offsets = from.offsets;
 }
 
 /// Where the only reader of the result swaps the sequence with the dimension before it, results are
@@ -82,11 +73,11 @@ bool is_swapped_next(const Lowering& lowering, TensorId result, std::size_t rank
   return true;
 }
 
-Value add_attention(Lowering& lowering, const AttentionCall& call, TensorId result) {
+Value add_attention(Lowering& lowering, AttentionCall call, TensorId result) {
   Attention kernel;
-  const Shape query_shape = dimensions(call.query.layout);
-  const Shape key_shape = dimensions(call.key.layout);
-  const Shape value_shape = dimensions(call.value.layout);
+  const Shape query_shape = call.query.shape();
+  const Shape key_shape = call.key.shape();
+  const Shape value_shape = call.value.shape();
   const std::size_t rank = query_shape.size();
   if (key_shape.back() != query_shape.back() || value_shape[rank - 2] != key_shape[rank - 2]) {
     lowering.invalid("keys of " + shape_text(key_shape) + " fit neither queries of " +
@@ -98,31 +89,30 @@ Value add_attention(Lowering& lowering, const AttentionCall& call, TensorId resu
       batch_of(value_shape));
   const auto planes = checked_element_count(batch);
   if (!planes) lowering.invalid("too many batch dimensions");
-  kernel.type = call.query.type;
+  kernel.type = call.query.source.type;
   kernel.queries = query_shape[rank - 2];
   kernel.keys = key_shape[rank - 2];
   kernel.width = query_shape.back();
   kernel.value_width = value_shape.back();
   kernel.scale = call.scale;
   kernel.causal = call.causal;
+  kernel.mask_keeps = call.mask_keeps;
+  kernel.mask_fill = call.mask_fill;
   kernel.zero_blocked = call.zero_blocked;
+  kernel.zero_nan = call.zero_nan;
   kernel.threads = lowering.machine().threads;
   Shape shape = batch;
   shape.insert(shape.end(), {kernel.queries, kernel.value_width});
   lowering.check_result(result, shape, lowering.dtype(result));
-  set_strides(call.query, kernel.query_strides);
-  set_strides(call.key, kernel.key_strides);
-  set_strides(call.value, kernel.value_strides);
-  kernel.query_offsets = plane_offsets(batch, call.query);
-  kernel.key_offsets = plane_offsets(batch, call.key);
-  kernel.value_offsets = plane_offsets(batch, call.value);
-  std::vector<Value> reads{call.query, call.key, call.value};
+  set(take_matrices(lowering, batch, call.query), kernel.query_strides, kernel.query_offsets);
+  set(take_matrices(lowering, batch, call.key), kernel.key_strides, kernel.key_offsets);
+  set(take_matrices(lowering, batch, call.value), kernel.value_strides, kernel.value_offsets);
+  std::vector<Value> reads{call.query.source, call.key.source, call.value.source};
   if (call.mask) {
     kernel.has_mask = true;
-    kernel.mask_type = call.mask->type;
-    set_strides(*call.mask, kernel.mask_strides);
-    kernel.mask_offsets = plane_offsets(batch, *call.mask);
-    reads.push_back(*call.mask);
+    set(take_matrices(lowering, batch, *call.mask), kernel.mask_strides, kernel.mask_offsets);
+    kernel.mask_type = call.mask->source.type;
+    reads.push_back(call.mask->source);
   }
   Layout layout = plain_layout(shape, kernel.type);
   if (is_swapped_next(lowering, result, shape.size())) {
@@ -134,10 +124,24 @@ Value add_attention(Lowering& lowering, const AttentionCall& call, TensorId resu
   }
   const Value target = lowering.temporary(kernel.type, layout);
   kernel.result_row = strides_of(layout)[shape.size() - 2];
-  kernel.result_offsets = plane_offsets(batch, target);
+  kernel.result_offsets = matrices_of(view_of(target), batch)->offsets;
   const std::size_t scratch = kernel.scratch_bytes();
   lowering.add_kernel(reads, target, std::move(kernel), KernelKind::kCompute, scratch);
   return target;
+}
+
+/// Each head of keys or values is that of several heads of queries.
+void share_heads(const Lowering& lowering, const Repeated& query, std::string_view name,
+                 Repeated& operand) {
+  const std::size_t rank = query.dimensions.size();
+  if (rank < 3) return;
+  const std::int64_t heads = query.shape()[rank - 3];
+  const std::int64_t own = operand.shape()[rank - 3];
+  if (heads % own != 0) {
+    lowering.invalid("argument '" + std::string(name) + "': " + number_text(own) +
+                     " heads do not divide the query's " + number_text(heads));
+  }
+  if (heads != own) operand.dimensions[rank - 3].push_back({heads / own, 0});
 }
 
 }  // namespace
@@ -178,16 +182,31 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group
     const Node& node = graph.node(id);
     if (&node == first) behind = true;
     if (!behind || &node == first) continue;
-    if (fusion_role(node.op_type) == FusionRole::kAdd) {
-      before_mask = scale;
-      call.mask = lowering.strided(lowering.operand(node.inputs[1], DType::kFloat32));
-      const Shape& scores = lowering.shape(node.inputs[0]);
-      if (broadcast_shape(lowering, lowering.shape(node.inputs[1]), scores) != scores) {
-        return NotFused{"the mask does not broadcast to the scores"};
+    std::optional<TensorId> mask;
+    TensorId scores = node.inputs[0];
+    if (const auto selects = selecting_mask(graph, node)) {
+      const NodeId truth = graph.tensor(selects->truth).producer;
+      if (joins(truth) && graph.node(truth).op_type == "aten.isnan.default") {
+        call.zero_nan = true;
+        continue;
       }
+      mask = selects->truth;
+      scores = selects->elements;
+      call.mask_fill = static_cast<float>(selects->fill);
+      call.mask_keeps = selects->keeps;
+    } else if (fusion_role(node.op_type) == FusionRole::kAdd) {
+      mask = node.inputs[1];
     } else if (fusion_role(node.op_type) == FusionRole::kMul ||
                fusion_role(node.op_type) == FusionRole::kDiv) {
       take_factor(node);
+    }
+    if (!mask) continue;
+    before_mask = scale;
+    const bool is_truth = lowering.dtype(*mask) == DType::kBool;
+    call.mask = lowering.operand_view(*mask, is_truth ? DType::kBool : DType::kFloat32);
+    const Shape& shape = lowering.shape(scores);
+    if (broadcast_shape(lowering, lowering.shape(*mask), shape) != shape) {
+      return NotFused{"the mask does not broadcast to the scores"};
     }
   }
   // A factor behind the mask would have to scale the mask, too.
@@ -197,9 +216,10 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group
   if (dtype == DType::kBFloat16 && type == DType::kFloat32) {
     return NotFused{"without bfloat16 arithmetic every step is rounded by itself"};
   }
-  call.query = lowering.strided(lowering.operand(query, type));
-  call.key = swapped(lowering.strided(lowering.operand(key, type)));
-  call.value = lowering.strided(lowering.operand(last.inputs[1], type));
+  call.query = lowering.operand_view(query, type);
+  call.key = lowering.operand_view(key, type);
+  std::swap(call.key.dimensions.end()[-1], call.key.dimensions.end()[-2]);
+  call.value = lowering.operand_view(last.inputs[1], type);
   const TensorId result = last.outputs.front();
   const Value value = add_attention(lowering, call, result);
   lowering.define_moved(result, dimensions(value.layout), dtype, value);
@@ -223,25 +243,26 @@ void lower_attention(Lowering& lowering, const BoundNode& node) {
     }
   }
   if (node.number("dropout_p") != 0.0) lowering.refuse("dropout_p", "only 0 is supported");
-  if (node.find("enable_gqa") != nullptr && node.boolean("enable_gqa")) {
-    lowering.refuse("enable_gqa", "grouped queries are not supported");
-  }
   const bool causal = node.boolean("is_causal");
   if (causal && mask) lowering.invalid("argument 'attn_mask': not together with is_causal");
 
   AttentionCall call;
   const DType type = lowering.compute_type();
-  call.query = lowering.strided(lowering.operand(query, type));
-  call.key = lowering.strided(lowering.operand(key, type));
-  call.value = lowering.strided(lowering.operand(value, type));
+  call.query = lowering.operand_view(query, type);
+  call.key = lowering.operand_view(key, type);
+  call.value = lowering.operand_view(value, type);
+  if (node.find("enable_gqa") != nullptr && node.boolean("enable_gqa")) {
+    share_heads(lowering, call.query, "key", call.key);
+    share_heads(lowering, call.query, "value", call.value);
+  }
   call.scale = node.is_none("scale")
                    ? 1.0F / std::sqrt(static_cast<float>(lowering.shape(query).back()))
                    : static_cast<float>(node.number("scale"));
   call.causal = causal;
   if (mask) {
-    lowering.require_float("attn_mask", *mask);
-    if (lowering.dtype(*mask) != dtype) {
-      lowering.refuse("attn_mask", "its dtype differs from the query's");
+    const bool is_truth = lowering.dtype(*mask) == DType::kBool;
+    if (!is_truth && lowering.dtype(*mask) != dtype) {
+      lowering.refuse("attn_mask", "its dtype is neither bool nor the query's");
     }
     Shape scores = lowering.shape(query);
     scores.back() = lowering.shape(key)[scores.size() - 2];
@@ -251,7 +272,7 @@ void lower_attention(Lowering& lowering, const BoundNode& node) {
     }
     // A query that may look at nothing gets zeros, as in PyTorch, not 0 / 0.
     call.zero_blocked = true;
-    call.mask = lowering.strided(lowering.operand(*mask, DType::kFloat32));
+    call.mask = lowering.operand_view(*mask, is_truth ? DType::kBool : DType::kFloat32);
   }
   const Value result = add_attention(lowering, call, lowering.result());
   lowering.define_computed(lowering.result(), dimensions(result.layout), dtype, result);

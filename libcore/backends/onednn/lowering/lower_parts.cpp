@@ -162,14 +162,9 @@ void lower_repeat_interleave(Lowering& lowering, const BoundNode& node) {
       result[d] / shape[d] != repeats) {
     lowering.refuse("repeats", "the result has another shape");
   }
-  const Value source = lowering.strided(lowering.reshaped(lowering.stored(self), shape));
-  Shape extents = shape;
-  std::vector<std::int64_t> strides = strides_of(source.layout);
-  const auto behind = static_cast<std::ptrdiff_t>(d) + 1;
-  extents.insert(extents.begin() + behind, repeats);
-  strides.insert(strides.begin() + behind, 0);
-  shape[d] = result[d];
-  define_moved_by(lowering, source, extents, strides, shape);
+  Repeated view = view_of(lowering.reshaped(lowering.stored(self), shape));
+  if (repeats > 1) view.dimensions[d].push_back({repeats, 0});
+  lowering.define_repeated(lowering.result(), lowering.dtype(self), std::move(view));
 }
 
 namespace {

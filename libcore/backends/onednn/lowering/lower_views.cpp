@@ -4,7 +4,8 @@
 //
 // Values are functional, so an alias is the same value and costs nothing. Permutes and slices are
 // strides and an offset over the same memory; whoever needs row-major order makes the copy.
-// Reshapes need row-major order, which a blocked value does not have. Expansion is written out.
+// Reshapes need row-major order, which a blocked value does not have. What repeats elements stays a
+// view (repeated.hpp) through such ops, until something reads it that needs a copy.
 #include <algorithm>
 
 #include "lowering/lowering.hpp"
@@ -27,6 +28,9 @@ TensorId first_operand(const Lowering& lowering) {
 
 void define_alias(Lowering& lowering) {
   const TensorId self = first_operand(lowering);
+  if (const Repeated* view = lowering.repeated(self)) {
+    return lowering.define_repeated(lowering.result(), lowering.dtype(self), *view);
+  }
   lowering.define_moved(lowering.result(), lowering.shape(self), lowering.dtype(self),
                         lowering.stored(self));
 }
@@ -71,12 +75,21 @@ void define_reshaped(Lowering& lowering, const Shape& shape) {
     lowering.invalid("shape " + shape_text(lowering.shape(self)) + " has other elements than " +
                      shape_text(shape));
   }
+  if (const Repeated* view = lowering.repeated(self)) {
+    if (auto result = reshaped(*view, shape)) {
+      return lowering.define_repeated(lowering.result(), lowering.dtype(self), *std::move(result));
+    }
+  }
   lowering.define_moved(lowering.result(), shape, lowering.dtype(self),
                         lowering.reshaped(lowering.stored(self), shape));
 }
 
 void define_permuted(Lowering& lowering, const std::vector<std::size_t>& order) {
   const TensorId self = first_operand(lowering);
+  if (const Repeated* view = lowering.repeated(self)) {
+    return lowering.define_repeated(lowering.result(), lowering.dtype(self),
+                                    permuted(*view, order));
+  }
   const Shape& shape = lowering.shape(self);
   Shape result;
   std::vector<int> permutation(order.size());
@@ -151,15 +164,6 @@ Shape resolve_shape(const Lowering& lowering, std::string_view argument, Shape s
   }
   if (open != shape.end()) *open = elements / *count;
   return shape;
-}
-
-void add_copy(Lowering& lowering, const Value& source, const Layout& space_layout,
-              const Value& target) {
-  const Iteration space = iterate(space_layout);
-  StridedCopy copy{dtype_size(source.type), space.extents, strides_in(space, source.layout),
-                   space.strides};
-  copy.simplify();
-  lowering.add_kernel({source}, target, std::move(copy), KernelKind::kReorder);
 }
 
 }  // namespace
@@ -406,10 +410,11 @@ void lower_expand(Lowering& lowering, const BoundNode& node) {
   lowering.check_result(lowering.result(), result, lowering.dtype(self));
   if (result == shape) return define_alias(lowering);
   if (padded == result) return define_reshaped(lowering, result);
-  const Value source = lowering.reshaped(lowering.stored(self), padded);
-  const Value target = lowering.temporary(source.type, plain_layout(result, source.type));
-  add_copy(lowering, source, target.layout, target);
-  lowering.define_moved(lowering.result(), result, lowering.dtype(self), target);
+  const Repeated* view = lowering.repeated(self);
+  const auto whole = view != nullptr ? reshaped(*view, padded) : std::nullopt;
+  const Repeated source =
+      whole ? *whole : view_of(lowering.strided(lowering.reshaped(lowering.stored(self), padded)));
+  lowering.define_repeated(lowering.result(), lowering.dtype(self), expanded(source, result));
 }
 
 namespace {

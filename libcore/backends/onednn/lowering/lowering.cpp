@@ -196,7 +196,7 @@ Value Lowering::weight(TensorId tensor) {
 }
 
 Value Lowering::stored(TensorId tensor) {
-  dequantize(tensor);
+  make_deferred(tensor);
   std::optional<Value>& value = values_[index_of(tensor)];
   if (!value) changed_value(tensor) = weight(tensor);
   // Inputs and weights come in the tensor's own type. The tensor is read from the copy from now on,
@@ -208,7 +208,7 @@ Value Lowering::stored(TensorId tensor) {
 }
 
 Value Lowering::operand(TensorId tensor, DType type) {
-  dequantize(tensor);
+  make_deferred(tensor);
   // A weight goes from its own type to the wanted one, not through the type that values are kept
   // in.
   std::optional<Value>& value = values_[index_of(tensor)];

@@ -19,6 +19,7 @@
 #include "lowering/lowered.hpp"
 #include "lowering/machine.hpp"
 #include "lowering/quantized.hpp"
+#include "lowering/repeated.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/ops/schema.hpp"
@@ -154,6 +155,13 @@ class Lowering {
   const Dequantization* dequantization(TensorId tensor) const;
   /// The result of a node that dequantizes, which is computed when something reads it.
   void define_dequantized(TensorId tensor, const Dequantization& dequantization);
+  /// The view that a tensor is as long as nothing has asked for a copy of it; null for others.
+  const Repeated* repeated(TensorId tensor) const;
+  /// A result that is a view with repeated elements, of which a copy is made when something reads
+  /// it as a value.
+  void define_repeated(TensorId tensor, DType dtype, Repeated view);
+  /// A tensor as `operand` gives it, without a copy of its repeated elements.
+  Repeated operand_view(TensorId tensor, DType type);
   /// Those of a weight of int8; nothing for other tensors, and for questions, which have no data.
   std::optional<std::span<const std::int8_t>> known_bytes(TensorId tensor) const;
   /// The numbers of a weight of the sub-IR; nothing if a step computes the tensor.
@@ -243,7 +251,8 @@ class Lowering {
   const Value* find_copy(const Value& value, DType type, const Layout& layout) const;
   void bind_inputs(const LayoutNames& boundaries);
   void bind_outputs(const LayoutNames& boundaries);
-  void dequantize(TensorId tensor);
+  /// Makes the value of a tensor that waits to be read.
+  void make_deferred(TensorId tensor);
   Value weight(TensorId tensor);
   /// The data that was passed for a weight; throws Error kInvalidGraph if it is not what the sub-IR
   /// says.
@@ -276,6 +285,7 @@ class Lowering {
   std::vector<std::optional<Value>> values_;  ///< by TensorId
   std::vector<std::size_t> set_after_;        ///< by TensorId: steps that there were then
   std::map<TensorId, Dequantization> dequantizations_;
+  std::map<TensorId, Repeated> repeated_;
   bool moves_numbers_ = false;  ///< the current node works on quantized numbers as they are
   std::vector<Concat> concats_;
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors that are dequantized only if something reads them as floats, and quantized numbers under
-// the names of float tensors, on which ops that only move or compare elements work as they are.
-// O(1) a tensor.
+// Tensors that are dequantized, or copied, only if something reads them as floats or as a value,
+// and quantized numbers under the names of float tensors, on which ops that only move or compare
+// elements work as they are. O(1) a tensor.
 #include "lowering/quantized.hpp"
 
 #include <algorithm>
@@ -37,9 +37,39 @@ void Lowering::define_dequantized(TensorId tensor, const Dequantization& dequant
   dequantizations_.insert_or_assign(tensor, dequantization);
 }
 
-void Lowering::dequantize(TensorId tensor) {
+const Repeated* Lowering::repeated(TensorId tensor) const {
+  const auto found = repeated_.find(tensor);
+  return found == repeated_.end() || values_[index_of(tensor)] ? nullptr : &found->second;
+}
+
+void Lowering::define_repeated(TensorId tensor, DType dtype, Repeated view) {
+  check_result(tensor, view.shape(), dtype);
+  view.node = NodeId{node_index_};
+  if (moves_numbers_) return set_value(tensor, written_out(*this, view));
+  const std::int32_t buffer = view.source.buffer.value;
+  journal_.note([this, tensor, buffer] {
+    repeated_.erase(tensor);
+    readers_.at(buffer).pop_back();
+  });
+  readers_[buffer].push_back(tensor);
+  repeated_.insert_or_assign(tensor, std::move(view));
+}
+
+Repeated Lowering::operand_view(TensorId tensor, DType type) {
+  const Repeated* view = repeated(tensor);
+  const bool fits = view != nullptr && (view->source.type == type || is_dense(view->source.layout));
+  if (!fits) return view_of(strided(operand(tensor, type)));
+  Repeated result = *view;
+  result.source = in_type(result.source, type);
+  return result;
+}
+
+void Lowering::make_deferred(TensorId tensor) {
+  if (values_[index_of(tensor)]) return;
   const Dequantization* from = dequantization(tensor);
-  if (from == nullptr || values_[index_of(tensor)]) return;
+  const Repeated* view = repeated(tensor);
+  if (from == nullptr && view == nullptr) return;
+  const NodeId node = from != nullptr ? from->node : view->node;
   // The step is that of the node, whoever asks for it, also if it fails.
   struct Place {
     Lowering* lowering;
@@ -53,9 +83,9 @@ void Lowering::dequantize(TensorId tensor) {
     }
   };
   const auto add = [&] {
-    const Place asked{this, std::exchange(node_index_, from->node.value),
-                      std::exchange(group_index_, -1), std::exchange(choice_, {})};
-    return add_dequantize(*this, *from);
+    const Place asked{this, std::exchange(node_index_, node.value), std::exchange(group_index_, -1),
+                      std::exchange(choice_, {})};
+    return from != nullptr ? add_dequantize(*this, *from) : written_out(*this, *view);
   };
   set_value(tensor, add());
 }

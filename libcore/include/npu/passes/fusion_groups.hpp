@@ -27,6 +27,16 @@ std::vector<GivenGroup> given_groups(const Graph& graph, std::span<const NodeId>
 /// whose nodes become none (npu-fuse(1)).
 bool launches_kernel(const Graph& graph, std::string_view pattern, std::span<const NodeId> nodes);
 
+/// A node that keeps some of its elements and fills the others by a mask of bool.
+struct SelectingMask {
+  TensorId elements;
+  TensorId truth;
+  double fill = 0;
+  bool keeps = true;  ///< what true means; else true fills
+};
+/// Nothing for nodes other than `where` with one number and `masked_fill` with a number.
+std::optional<SelectingMask> selecting_mask(const Graph& graph, const Node& node);
+
 /// How many of the groups of `nodes` launch a kernel.
 std::int64_t predicted_kernels(const Graph& graph, std::span<const NodeId> nodes);
 

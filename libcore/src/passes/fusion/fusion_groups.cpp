@@ -7,6 +7,7 @@
 
 #include "ir/fusion_section.hpp"
 #include "npu/ops/op_catalogue.hpp"
+#include "npu/ops/schema.hpp"
 #include "npu/passes/fuse.hpp"
 #include "ops/align_class.hpp"
 #include "passes/fusion/fusion_builder.hpp"
@@ -53,6 +54,23 @@ bool launches_kernel(const Graph& graph, std::string_view pattern, std::span<con
     const Node& node = graph.node(id);
     return node.op_type != kChannelNorm && !is_alias_node(graph, node);
   });
+}
+
+std::optional<SelectingMask> selecting_mask(const Graph& graph, const Node& node) {
+  const bool fills = node.op_type == "aten.masked_fill.Scalar";
+  const bool other_fills = node.op_type == "aten.where.ScalarOther";
+  if (!fills && !other_fills && node.op_type != "aten.where.ScalarSelf") return std::nullopt;
+  BindError error;
+  const auto bound = BoundNode::try_bind(graph, node, find_op(node.op_type)->schema, error);
+  if (!bound) return std::nullopt;
+  const auto elements = bound->tensor(fills || other_fills ? "self" : "other");
+  const auto truth = bound->tensor(fills ? "mask" : "condition");
+  const BoundArgument* number = bound->find(fills ? "value" : other_fills ? "other" : "self");
+  const auto fill = json_number(number->value);
+  if (!elements || !truth || !fill || graph.tensor(*truth).dtype != DType::kBool) {
+    return std::nullopt;
+  }
+  return SelectingMask{*elements, *truth, *fill, other_fills};
 }
 
 std::int64_t predicted_kernels(const Graph& graph, std::span<const NodeId> nodes) {

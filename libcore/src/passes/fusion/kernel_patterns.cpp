@@ -274,9 +274,12 @@ void place_concats(FusionBuilder& builder, const Readers& readers) {
 void share_copies(FusionBuilder& builder) {
   for (std::int32_t n = 0; n < builder.size(); ++n) {
     ++builder.steps();
-    if (!builder.free(n) || builder.facts(n).role != Role::kSameOrder) continue;
-    if (!builder.enabled(Pattern::kNoCopy, n) || builder.facts(n).alias) continue;
-    if (!keeps_row_major(builder, n)) continue;
+    if (!builder.free(n) || !builder.enabled(Pattern::kNoCopy, n)) continue;
+    // Repeated elements are read where they are.
+    if (builder.node(n).op_type != "aten.repeat_interleave.self_int") {
+      if (builder.facts(n).role != Role::kSameOrder || builder.facts(n).alias) continue;
+      if (!keeps_row_major(builder, n)) continue;
+    }
     builder.add_group({n}, number_of(Pattern::kNoCopy), n);
   }
 }

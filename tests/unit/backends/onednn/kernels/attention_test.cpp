@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "backends/onednn/kernels/kernel_fixture.hpp"
 #include "catch.hpp"
 
@@ -87,6 +91,141 @@ TEST_CASE("Attention weighs values by the softmax of scores", "[onednn][kernels]
       CHECK(result == first);
     }
   }
+}
+
+namespace {
+
+/// 4 planes of 5 queries and 19 keys, in which planes share keys and values by twos.
+struct SharedHeads {
+  static constexpr std::int64_t kPlanes = 4, kQueries = 5, kKeys = 19, kWidth = 7;
+  std::vector<float> query = random_floats(kPlanes * kQueries * kWidth, 1);
+  std::vector<float> key = random_floats(kPlanes / 2 * kKeys * kWidth, 2);
+  std::vector<float> value = random_floats(kPlanes / 2 * kKeys * kWidth, 3);
+  /// By query and key, for all planes.
+  std::vector<std::uint8_t> mask = std::vector<std::uint8_t>(kQueries * kKeys);
+  Attention kernel;
+
+  SharedHeads() {
+    for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 != 0 ? 2 : 0;
+    kernel.queries = kQueries;
+    kernel.keys = kKeys;
+    kernel.width = kernel.value_width = kernel.result_row = kWidth;
+    kernel.has_mask = true;
+    kernel.mask_type = DType::kBool;
+    kernel.mask_strides[0] = kKeys;
+    for (auto* strides : {&kernel.query_strides, &kernel.key_strides, &kernel.value_strides}) {
+      (*strides)[0] = kWidth;
+    }
+    for (auto* strides : {&kernel.query_strides, &kernel.key_strides, &kernel.value_strides,
+                          &kernel.mask_strides}) {
+      (*strides)[1] = 1;
+    }
+    for (std::int64_t plane = 0; plane < kPlanes; ++plane) {
+      kernel.query_offsets.push_back(plane * kQueries * kWidth);
+      kernel.result_offsets.push_back(plane * kQueries * kWidth);
+      kernel.key_offsets.push_back(plane / 2 * kKeys * kWidth);
+      kernel.value_offsets.push_back(plane / 2 * kKeys * kWidth);
+      kernel.mask_offsets.push_back(0);
+    }
+  }
+
+  std::vector<float> run() {
+    std::vector<float> result(query.size());
+    std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
+    const auto bytes = [](const auto& values) {
+      return static_cast<const std::byte*>(static_cast<const void*>(values.data()));
+    };
+    kernel.run({bytes(query), bytes(key), bytes(value), bytes(mask),
+                static_cast<std::byte*>(static_cast<void*>(result.data())), scratch.data()});
+    return result;
+  }
+
+  /// By the definition; `weigh` changes the weights of a row.
+  template <typename Weigh>
+  std::vector<double> expected(const Weigh& weigh) const {
+    const auto at = [](const std::vector<float>& values, std::int64_t row, std::int64_t i) {
+      return static_cast<double>(values[static_cast<std::size_t>(row * kWidth + i)]);
+    };
+    std::vector<double> result;
+    for (std::int64_t q = 0; q < kPlanes * kQueries; ++q) {
+      const std::int64_t first = q / kQueries / 2 * kKeys;
+      std::vector<double> weights(kKeys);
+      double sum = 0;
+      for (std::int64_t k = 0; k < kKeys; ++k) {
+        double score = 0;
+        for (std::int64_t i = 0; i < kWidth; ++i) score += at(query, q, i) * at(key, first + k, i);
+        const auto place = static_cast<std::size_t>(q % kQueries * kKeys + k);
+        if ((mask[place] != 0) != kernel.mask_keeps) {
+          score = static_cast<double>(kernel.mask_fill);
+        }
+        sum += weights[static_cast<std::size_t>(k)] = std::exp(score);
+      }
+      for (double& weight : weights) weight = weigh(weight, sum);
+      for (std::int64_t i = 0; i < kWidth; ++i) {
+        double element = 0;
+        for (std::int64_t k = 0; k < kKeys; ++k) {
+          element += weights[static_cast<std::size_t>(k)] * at(value, first + k, i);
+        }
+        result.push_back(element);
+      }
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Attention takes masks of bool, and heads that share keys", "[onednn][kernels]") {
+  SharedHeads heads;
+  CHECK(heads.kernel.shared_planes() == 2);
+  heads.kernel.mask_keeps = GENERATE(true, false);
+  heads.kernel.mask_fill = GENERATE(-std::numeric_limits<float>::infinity(), 0.25F);
+  const auto expected = heads.expected([](double weight, double sum) { return weight / sum; });
+  for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
+    heads.kernel.isa = isa;
+    for (const int threads : {1, 3}) {
+      heads.kernel.threads = threads;
+      CHECK(worst_error(heads.run(), expected) < 5e-6);
+    }
+  }
+}
+
+TEST_CASE("Attention gives zeros where all is masked, or weights are NaN", "[onednn][kernels]") {
+  SharedHeads heads;
+  std::fill_n(heads.mask.begin(), SharedHeads::kKeys, std::uint8_t{0});  // of the first query
+  const bool nan = GENERATE(false, true);
+  if (nan) heads.query[SharedHeads::kWidth] = std::numeric_limits<float>::quiet_NaN();
+  const std::int64_t row = nan ? 1 : 0;
+  const auto is_zero = [](float value) { return value == 0; };
+  const auto is_nan = [](float value) { return std::isnan(value); };
+  for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
+    heads.kernel.isa = isa;
+    for (const bool guarded : {false, true}) {
+      heads.kernel.zero_nan = nan && guarded;
+      heads.kernel.zero_blocked = !nan && guarded;
+      const std::vector<float> result = heads.run();
+      const auto first = result.begin() + row * SharedHeads::kWidth;
+      const auto last = first + SharedHeads::kWidth;
+      CHECK((guarded ? std::all_of(first, last, is_zero) : std::all_of(first, last, is_nan)));
+      CHECK(std::none_of(result.begin() + 2 * SharedHeads::kWidth,
+                         result.begin() + SharedHeads::kQueries * SharedHeads::kWidth, is_nan));
+    }
+  }
+}
+
+TEST_CASE("Attention shares planes only where all do alike", "[onednn][kernels]") {
+  Attention kernel;
+  const auto shared = [&](std::vector<std::int64_t> keys) {
+    kernel.query_offsets.assign(keys.size(), 0);
+    kernel.key_offsets = kernel.value_offsets = std::move(keys);
+    return kernel.shared_planes();
+  };
+  CHECK(shared({7}) == 1);
+  CHECK(shared({0, 0, 0, 5, 5, 5}) == 3);
+  CHECK(shared({0, 0, 0, 0}) == 4);
+  CHECK(shared({0, 0, 5, 6}) == 1);
+  CHECK(shared({0, 0, 5}) == 1);
+  CHECK(shared({0, 5, 5}) == 1);
 }
 
 }  // namespace npu::onednn

@@ -173,6 +173,9 @@ std::vector<Kernel> samples() {
   attention.key_offsets = attention.value_offsets = {0, 171};
   attention.mask_offsets = {0, 0};
   result.emplace_back(attention);
+  attention.mask_type = DType::kBool;
+  attention.key_offsets = attention.value_offsets = {0, 0};
+  result.emplace_back(attention);
   SqueezeExcite excite;
   excite.lanes = lanes_of(isa);
   excite.channels = 32;
