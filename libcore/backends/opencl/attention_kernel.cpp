@@ -112,7 +112,7 @@ class AttentionWriter {
     emitter_.open("if (" + d + " < " + number(a_.value_width) + ")");
     Index place = row_;
     place.push_back(d);
-    store(place, emitter_.define(dtype_, "sums[j] / total"));
+    store(place, emitter_.define(dtype_, "total == 0 ? 0 : sums[j] / total"));
     emitter_.close();
     emitter_.close();
   }

@@ -178,7 +178,7 @@ constexpr auto kRowsByName = std::to_array<OpRow>({
     {"aten.relu6", kElement, unary_element, ShapeRule::kFirst},
     {"aten.remainder", kElement, binary_element, ShapeRule::kBroadcast, DTypeRule::kPromoted},
     {"aten.repeat", kElement, repeat_element},
-    {"aten.repeat_interleave.self_int", kElement, repeat_interleave_element},
+    {"aten.repeat_interleave.self_int", kView, repeat_interleave_element},
     {"aten.reshape", kView, reshape_element},
     {"aten.reshape_as", kView, reshape_element},
     {"aten.rms_norm", kRows},
