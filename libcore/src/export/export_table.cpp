@@ -218,7 +218,7 @@ constexpr auto kRows = std::to_array<ExportRow>({
     {"aten.var", export_variance},
     {"aten.var_mean", export_variance},
     {"aten.view", export_reshape},
-    {"aten.where.self", export_where},
+    {"aten.where", export_where},
     {"aten.zeros_like", export_fill},
     {"quantized_decomposed.dequantize_per_channel", export_dequantize},
     {"quantized_decomposed.dequantize_per_tensor.default", export_dequantize},

@@ -347,6 +347,29 @@ TEST_CASE("onnx: indices that are not constant stay as they are for ops that cou
                                  "aten.gather.default"});
 }
 
+TEST_CASE("onnx: a number that Where chooses beside a tensor is one", "[frontend]") {
+  const auto imported = [](const std::vector<std::string>& operands) {
+    Proto graph;
+    graph.message(5, onnx_tensor("zero", {}, {0.0F}))
+        .message(5, onnx_tensor("one", {}, {1.0F}))
+        .message(5, onnx_tensor("line", {3}, {0.0F, 0.0F, 0.0F}))
+        .message(1, onnx_node("IsNaN", {"x"}, {"c"}))
+        .message(1, onnx_node("Where", {"c", operands[0], operands[1]}, {"y"}))
+        .message(11, onnx_value("x", {2, 3}))
+        .message(12, onnx_value("y", {2, 3}));
+    const Imported model = import_bytes(onnx_model(graph, 18).text());
+    CHECK(model.errors.empty());
+    CHECK(model.graph.nodes().size() == 2);
+    return std::pair{model.graph.nodes()[1].op_type, model.graph.nodes()[1].attrs()};
+  };
+  CHECK(imported({"zero", "x"}) ==
+        std::pair{std::string("aten.where.ScalarSelf"), Json{{"self", 0.0}}});
+  CHECK(imported({"x", "one"}) ==
+        std::pair{std::string("aten.where.ScalarOther"), Json{{"other", 1.0}}});
+  CHECK(imported({"line", "x"}).first == "aten.where.self");
+  CHECK(imported({"zero", "one"}).first == "aten.where.self");
+}
+
 TEST_CASE("onnx: the end of an axis in front of its beginning is a roll", "[frontend]") {
   // Rolls along two axes; `middle` is where the first slice ends and the second one begins.
   const auto imported = [](std::int64_t middle) {

@@ -175,8 +175,26 @@ void import_where(Op& op) {
   Value* a = op.in(1);
   Value* b = op.in(2);
   if (a->dtype != b->dtype) Op::refuse("operands of two types");
-  const Shape shape = broadcast(op.in(0)->shape, broadcast(a->shape, b->shape));
-  op.set(0, op.emit("aten.where.self", {op.in(0), a, b}, Json::object(), a->dtype, shape));
+  Value* condition = op.in(0);
+  const Shape shape = broadcast(condition->shape, broadcast(a->shape, b->shape));
+  // A number beside a tensor is one, so that patterns know it.
+  const auto number = [&](Value* one, Value* other) {
+    const bool may_be = is_floating_point(one->dtype) && !other->is_constant() &&
+                        broadcast(condition->shape, other->shape) == shape;
+    return may_be ? op.single(one) : std::nullopt;
+  };
+  const auto emit = [&](const char* form, std::initializer_list<Value*> operands, Json attrs) {
+    op.set(0, op.emit(form, operands, std::move(attrs), a->dtype, shape));
+  };
+  if (const auto self = number(a, b)) {
+    return emit("aten.where.ScalarSelf", {condition, b},
+                Json{{"self", json_number_of(*self, a->dtype)}});
+  }
+  if (const auto other = number(b, a)) {
+    return emit("aten.where.ScalarOther", {condition, a},
+                Json{{"other", json_number_of(*other, b->dtype)}});
+  }
+  emit("aten.where.self", {condition, a, b}, Json::object());
 }
 
 void import_clip(Op& op) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "npu/passes/fusion_groups.hpp"
 #include "passes/fusion/kernel_patterns.hpp"
 
 namespace npu::fusion {
@@ -24,8 +25,9 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
   return true;
 }
 
-/// A product of queries and transposed keys, numbers as factors before or after it, one mask, a
-/// softmax over the last dimension, and the product with the values.
+/// A product of queries and transposed keys, numbers as factors before or after it, one mask, which
+/// is added or selects, a softmax over the last dimension, perhaps zeros in place of NaN, and the
+/// product with the values.
 class AttentionMatch {
  public:
   AttentionMatch(FusionBuilder& builder, const Readers& readers)
@@ -35,14 +37,16 @@ class AttentionMatch {
     if (!is_softmax_of_rows(softmax)) return false;
     std::int32_t up = sole_producer(node(softmax).inputs[0], softmax);
     while (up >= 0 && builder_.facts(up).role != Role::kMatmul) {
-      if (!same_shape(up) || !join_above(up)) return false;
-      up = sole_producer(node(up).inputs[0], softmax);
+      const TensorId scores = join_above(up);
+      if (!scores.valid()) return false;
+      up = sole_producer(scores, softmax);
     }
     if (up < 0 || !is_batched_product(up)) return false;
     nodes_.push_back(up);
     for (const TensorId operand : node(up).inputs) {
       const std::int32_t producer = sole_producer(operand, softmax);
-      if (producer >= 0 && is_factor(builder_, producer) && same_shape(producer)) {
+      if (producer >= 0 && is_factor(builder_, producer) &&
+          same_shape(node(producer).inputs[0], producer)) {
         nodes_.push_back(producer);
       }
     }
@@ -86,17 +90,25 @@ class AttentionMatch {
   }
 
   /// A factor or the mask between product and softmax; a factor after the mask would have to scale
-  /// the mask as well.
-  bool join_above(std::int32_t n) {
+  /// the mask as well. Gives the scores that it reads; none if it is neither.
+  TensorId join_above(std::int32_t n) {
+    TensorId scores = node(n).inputs[0];
     if (is_factor(builder_, n)) {
       has_factor_ = true;
-    } else if (!has_mask_ && !has_factor_ && is_mask(n)) {
+    } else if (has_mask_ || has_factor_) {
+      return {};
+    } else if (const auto mask = selecting_mask(builder_.graph(), node(n))) {
+      if (!broadcasts_to(info(mask->truth).shape, info(mask->elements).shape)) return {};
+      has_mask_ = true;
+      scores = mask->elements;
+    } else if (is_mask(n)) {
       has_mask_ = true;
     } else {
-      return false;
+      return {};
     }
+    if (!same_shape(scores, n)) return {};
     nodes_.push_back(n);
-    return true;
+    return scores;
   }
 
   bool is_mask(std::int32_t n) const {
@@ -113,16 +125,39 @@ class AttentionMatch {
     TensorId value = node(softmax).outputs[0];
     for (;;) {
       ++builder_.steps();
-      const std::int32_t next = readers_.only(value);
+      std::int32_t next = readers_.only(value);
+      const bool is_guard = next < 0 && (next = join_nan_guard(value)) >= 0;
       if (next < 0 || !builder_.free(next) || !builder_.same_device(next, softmax)) return false;
       nodes_.push_back(next);
       if (builder_.facts(next).role == Role::kMatmul) {
         return is_batched_product(next) && node(next).inputs[0] == value &&
                builder_.fits(nodes_.size());
       }
-      if (!keeps_row_major(builder_, next) || !same_shape(next)) return false;
+      if (!is_guard && (!keeps_row_major(builder_, next) || !same_shape(value, next))) return false;
       value = node(next).outputs[0];
     }
+  }
+
+  /// where(isnan(value), 0, value), as exporters write a softmax that gives zeros where everything
+  /// is masked: joins the isnan and gives the where; -1 if that is not what reads the tensor.
+  std::int32_t join_nan_guard(TensorId value) {
+    std::int32_t guard = -1;
+    std::int32_t test = -1;
+    bool is_alone = !builder_.is_output(value);
+    builder_.for_each_consumer(value, [&](std::int32_t n) {
+      if (readers_.unused(n)) return;
+      std::int32_t& place = node(n).op_type == "aten.isnan.default" ? test : guard;
+      is_alone = is_alone && place < 0 && node(n).outputs.size() == 1;
+      place = n;
+    });
+    if (!is_alone || guard < 0 || test < 0) return -1;
+    const auto mask = selecting_mask(builder_.graph(), node(guard));
+    const bool fits = mask && !mask->keeps && mask->fill == 0 && mask->elements == value &&
+                      mask->truth == node(test).outputs[0] && readers_.only(mask->truth) == guard &&
+                      same_shape(value, guard);
+    if (!fits || !builder_.free(test) || !builder_.same_device(test, guard)) return -1;
+    nodes_.push_back(test);
+    return guard;
   }
 
   /// The producer of a tensor that nothing else reads.
@@ -133,8 +168,9 @@ class AttentionMatch {
     return readers_.only(id) < 0 || node(n).inputs.empty() || node(n).outputs.size() != 1 ? -1 : n;
   }
 
-  bool same_shape(std::int32_t n) const {
-    const TensorInfo& from = info(node(n).inputs[0]);
+  /// Whether a node's result is like a tensor that it reads.
+  bool same_shape(TensorId operand, std::int32_t n) const {
+    const TensorInfo& from = info(operand);
     const TensorInfo& to = info(node(n).outputs[0]);
     return from.shape == to.shape && from.dtype == to.dtype;
   }

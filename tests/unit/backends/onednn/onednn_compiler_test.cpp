@@ -36,6 +36,12 @@ using DevicePointer = test::onednn::Device;
 
 Tensor random_values(const TensorInfo& info, std::mt19937& engine) {
   Tensor tensor(info.dtype, info.shape);
+  if (info.dtype == DType::kBool) {
+    for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+      tensor.as_mutable<bool>()[i] = engine() % 3 != 0;
+    }
+    return tensor;
+  }
   const bool is_variance = info.name.find("var") != std::string::npos;
   std::uniform_real_distribution<float> distribution(is_variance ? 0.5F : -1.0F, 1.0F);
   for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
@@ -1132,6 +1138,87 @@ TEST_CASE("onednn joins linear nodes with one input and finds attention", "[oned
   CHECK(compiled.count("kernels") == 3);
   CHECK(runs_kernel(compiled, "attention"));
   CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn reads grouped heads and masks of bool where they are", "[onednn][compiler]") {
+  const std::string heads = GENERATE("expand", "copy", "interleave", "enable_gqa");
+  const std::string form = GENERATE("op", "added", "selected", "filled", "guarded");
+  const bool written_out = form != "op";
+  if (written_out && heads == "enable_gqa") return;
+  const Shape all{2, 6, 12, 8};
+  const Shape scores{2, 6, 10, 12};
+  GraphBuilder graph;
+  graph.input("q", {2, 6, 10, 8}).input("k", {2, 2, 12, 8}).input("v", {2, 2, 12, 8});
+  graph.input("m", {2, 1, 10, 12}, form == "added" ? "float32" : "bool");
+  const auto of_all_heads = [&](const std::string& name) {
+    const auto step = [&](const char* suffix, const char* op, const std::string& from,
+                          const Shape& shape, Json attrs) {
+      graph.node(name + suffix, op, {from}, shape, std::move(attrs));
+      return name + suffix;
+    };
+    if (heads == "enable_gqa") return name;
+    if (heads == "interleave") {
+      return step("i", "aten.repeat_interleave.self_int", name, all, {{"repeats", 3}, {"dim", 1}});
+    }
+    const Shape apart{2, 2, 3, 12, 8};
+    std::string last = step("u", "aten.unsqueeze.default", name, {2, 2, 1, 12, 8}, {{"dim", 2}});
+    last = step("e", "aten.expand.default", last, apart, {{"size", apart}});
+    if (heads == "copy") last = step("c", "aten.clone.default", last, apart, Json::object());
+    return step("r", "aten.reshape.default", last, all, {{"shape", all}});
+  };
+  const std::string key = of_all_heads("k");
+  const std::string value = of_all_heads("v");
+  if (!written_out) {
+    graph.node("y", "aten.scaled_dot_product_attention.default", {"q", key, value, "m"},
+               Shape{2, 6, 10, 8}, {{"enable_gqa", heads == "enable_gqa"}});
+  } else {
+    // Turned by way of planes, as ONNX's exporters write it.
+    graph.node("k1", "aten.view.default", {key}, Shape{12, 12, 8}, {{"size", {12, 12, 8}}});
+    graph.node("k2", "aten.transpose.int", {"k1"}, Shape{12, 8, 12}, {{"dim0", 1}, {"dim1", 2}});
+    graph.node("k3", "aten.view.default", {"k2"}, Shape{2, 6, 8, 12}, {{"size", {2, 6, 8, 12}}});
+    graph.node("k4", "aten.mul.Tensor", {"k3"}, Shape{2, 6, 8, 12}, {{"other", 0.5}});
+    graph.node("s", "aten.matmul.default", {"q", "k4"}, scores);
+    if (form == "added") graph.node("w", "aten.add.Tensor", {"s", "m"}, scores);
+    if (form == "selected") {
+      graph.node("w", "aten.where.ScalarOther", {"m", "s"}, scores, {{"other", -3e38}});
+    }
+    if (form == "filled" || form == "guarded") {
+      graph.node("w", "aten.masked_fill.Scalar", {"s", "m"}, scores, {{"value", "-inf"}});
+    }
+    graph.node("p", "aten.softmax.int", {"w"}, scores, {{"dim", -1}});
+    std::string weights = "p";
+    if (form == "guarded") {
+      graph.node("t", "aten.isnan.default", {"p"}, scores, Json::object(), "bool");
+      graph.node("g", "aten.where.ScalarSelf", {"t", "p"}, scores, {{"self", 0}});
+      weights = "g";
+    }
+    graph.node("y", "aten.matmul.default", {weights, value}, Shape{2, 6, 10, 8});
+  }
+  graph.output("y");
+  Compiled compiled(graph);
+  INFO(heads << ", " << form << ": " << compiled.report.dump());
+  CHECK(compiled.count("kernels") == 1);
+  CHECK(runs_kernel(compiled, "attention"));
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
+TEST_CASE("onednn copies repeated elements for ops that do not read them in place",
+          "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {2, 3}).input("z", {3, 2, 4, 2});
+  graph.node("u", "aten.unsqueeze.default", {"x"}, Shape{2, 1, 3}, {{"dim", 1}});
+  graph.node("e", "aten.expand.default", {"u"}, Shape{2, 4, 3}, {{"size", {2, 4, 3}}});
+  graph.node("r", "aten.reshape.default", {"e"}, Shape{8, 3}, {{"shape", {8, 3}}});
+  graph.node("t", "aten.t.default", {"r"}, Shape{3, 8}).output("t");
+  graph.node("v", "aten.view.default", {"t"}, Shape{3, 2, 4}, {{"size", {3, 2, 4}}});
+  graph.node("i", "aten.repeat_interleave.self_int", {"v"}, Shape{3, 2, 8},
+             {{"repeats", 2}, {"dim", 2}});
+  graph.node("w", "aten.view.default", {"i"}, Shape{3, 2, 4, 2}, {{"size", {3, 2, 4, 2}}});
+  graph.node("y", "aten.add.Tensor", {"w", "z"}, Shape{3, 2, 4, 2}).output("y");
+  graph.node("s", "aten.view.default", {"r"}, Shape{4, 6}, {{"size", {4, 6}}}).output("s");
+  graph.node("c", "aten.view.default", {"i"}, Shape{6, 8}, {{"size", {6, 8}}}).output("c");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() == 0);
 }
 
 TEST_CASE("onednn's arena is at most a tenth above the peak of live bytes", "[onednn][compiler]") {

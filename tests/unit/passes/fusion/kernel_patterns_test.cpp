@@ -164,6 +164,38 @@ TEST_CASE("kernels: attention on batched products") {
   if (between == "mask, factor" || between == "relu") CHECK(found.empty());
 }
 
+TEST_CASE("kernels: attention with a mask of bool, and zeros in place of NaN") {
+  const std::string mask = GENERATE("where", "fill", "integers", "large");
+  const std::string guard = GENERATE("none", "zero", "one", "another", "output");
+  const Shape scores{2, 4, 4};
+  KernelNet net;
+  net.input("q", {2, 4, 8}).input("k", {2, 8, 4}).input("v", {2, 4, 8});
+  net.input("m", mask == "large" ? Shape{3, 2, 4, 4} : Shape{4, 4},
+            mask == "integers" ? "uint8" : "bool");
+  net.node("p", "aten.bmm.default", {"q", "k"}, scores);
+  if (mask == "fill") {
+    net.node("a", "aten.masked_fill.Scalar", {"p", "m"}, scores, Json{{"value", "-inf"}});
+  } else {
+    net.node("a", "aten.where.ScalarOther", {"m", "p"}, scores, Json{{"other", -1e9}});
+  }
+  net.node("s", "aten.softmax.int", {"a"}, scores, Json{{"dim", -1}});
+  std::string weights = "s";
+  if (guard != "none") {
+    net.node("n", "aten.isnan.default", {guard == "another" ? "p" : "s"}, scores, Json::object(),
+             "bool");
+    net.node("g", "aten.where.ScalarSelf", {"n", "s"}, scores,
+             Json{{"self", guard == "one" ? 1 : 0}});
+    weights = "g";
+  }
+  net.node("o", "aten.bmm.default", {weights, "v"}, Shape{2, 4, 8}).output("o");
+  if (guard == "output") net.output("s");
+  const Lines found = lines_of(net.build(), just({"scaled-attention"}));
+  const bool takes_mask = mask == "where" || mask == "fill";
+  if (takes_mask && guard == "none") CHECK(found == Lines{"scaled-attention: p a s o"});
+  if (takes_mask && guard == "zero") CHECK(found == Lines{"scaled-attention: p a s n g o"});
+  if (!takes_mask || (guard != "none" && guard != "zero")) CHECK(found.empty());
+}
+
 TEST_CASE("kernels: attention goes through a dropout that drops nothing") {
   const double share = GENERATE(0.0, 0.1);
   KernelNet net;
