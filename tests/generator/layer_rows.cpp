@@ -332,11 +332,17 @@ void draw_attention(NodeDraw& d) {
   Shape key = query, value = query, mask = query;
   key[key.size() - 2] = value[value.size() - 2] = mask.back() = keys;
   if (d.chance(40)) value.back() = d.pick(1, 20);
+  const std::size_t rank = query.size();
+  if (rank >= 3 && query[rank - 3] % 2 == 0 && d.chance(40)) {
+    key[rank - 3] /= 2, value[rank - 3] /= 2;
+    d.attrs["enable_gqa"] = true;
+  }
   d.beside(key, 10);
   d.beside(value, 10);
   if (d.chance(40)) {
     if (d.chance(30)) mask.erase(mask.begin(), mask.end() - 2);
-    d.beside({.shape = mask, .dtype = d.chance(25) ? DType::kBool : d.dtype}, 50);
+    if (d.chance(30)) mask[mask.size() - d.pick(1, 2)] = 1;
+    d.beside({.shape = mask, .dtype = d.chance(50) ? DType::kBool : d.dtype}, 50);
   } else if (d.chance(40)) {
     d.attrs["is_causal"] = true;
   }
@@ -345,7 +351,21 @@ void draw_attention(NodeDraw& d) {
 
 Results attention(const Call& call) {
   const Values& q = call.tensor("query");
-  const Values& k = call.tensor("key");
+  const auto of_all_heads = [&](const char* name) {
+    const Values& x = call.tensor(name);
+    if (!call.boolean("enable_gqa")) return x;
+    const std::size_t head = x.shape.size() - 3;
+    const std::int64_t times = q.shape[head] / x.shape[head];
+    Values all = x;
+    all.shape[head] *= times;
+    all.data.resize(x.data.size() * index_of(times));
+    for_each_place(all.shape, [&](std::size_t i, Shape place) {
+      place[head] /= times;
+      all.data[i] = x.at(place);
+    });
+    return all;
+  };
+  const Values k = of_all_heads("key"), v = of_all_heads("value");
   const auto labels = [&](const Values& x, const char* last) {
     return std::string("ABCD").substr(0, index_of(x.rank() - 2)) + last;
   };
@@ -372,13 +392,12 @@ Results attention(const Call& call) {
   along(scores, scores.rank() - 1, [&](std::span<Bounded> row) {
     const bool masked =
         std::all_of(row.begin(), row.end(), [](Bounded x) { return x.value == -HUGE_VAL; });
-    if (masked) {  // zeros on some devices, NaN on others
-      std::fill(row.begin(), row.end(), anything());
+    if (masked) {
+      std::fill(row.begin(), row.end(), number(0));
     } else {
       softmax_row(row, false);
     }
   });
-  const Values& v = call.tensor("value");
   return {contract(scores, labels(scores, "mn"), v, labels(v, "nd"), labels(scores, "md"))};
 }
 
