@@ -2,13 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports a PyTorch model as an IR document with weights, example inputs and reference outputs.
 
-Input:  torchvision:NAME, or FILE.py:FUNCTION with a function that returns (model, example inputs).
+Input:  torchvision:NAME, or FILE.py:FUNCTION with a function that returns (model, args) or
+        (model, args, kwargs): tensors, or tuples, lists, mappings and dataclasses of them.
 Output: NAME.json (the IR of npu-ir(5)), NAME.safetensors (weights by state-dict key),
         NAME.inputs.safetensors and NAME.outputs.safetensors (by graph input and output name).
 
+Inputs have the names of the parameters of forward(), outputs those of the keys where forward()
+returns a mapping or a dataclass; None is left out, and tuples are numbered (hidden_states_0).
+
 The IR has the names and arguments that torch.export gives. PyTorch 2.1 and later are asked for
 exactly that; PyTorch 1.13 has no torch.export, so there a torch.jit trace is rewritten to the same
-names. Either way every op is executed once while the graph is built: that gives exact shapes and
+names. Regions that torch.export keeps apart, without gradients or with autocast, are inlined, and
+what autocast converts becomes ops; its checks are left out. Either way every op is executed once while the graph is built: that gives exact shapes and
 dtypes and shows which tensors share memory, which in-place ops need. In the document an in-place op
 is functional, so writes through views become scatters and later readers of any alias are rewired.
 
@@ -40,8 +45,11 @@ def parse_options(argv):
 SPEC is one of
   torchvision:NAME      a torchvision model that classifies images (torchvision:resnet18), segments them
                         (fcn_resnet50), classifies videos (r3d_18) or estimates optical flow (raft_small)
-  FILE.py:FUNCTION      a function without required arguments that returns (model, example
-                        inputs); --batch is passed as its parameter `batch`
+  FILE.py:FUNCTION      a function without required arguments that returns (model, args) or (model,
+                        args, kwargs) with example inputs; --batch is passed as its parameter `batch`
+
+Inputs are named by the parameters of forward(), outputs by the keys of what it returns (a mapping or
+a dataclass, as transformers has it), with numbers for the parts of tuples: hidden_states_0.
 
 Files in DIR: NAME.json (the IR), NAME.safetensors (weights), NAME.inputs.safetensors and
 NAME.outputs.safetensors (the example inputs, and what PyTorch itself computes from them).

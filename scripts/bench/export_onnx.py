@@ -51,13 +51,13 @@ def build_model(spec, seed, batch):
 
     torch.manual_seed(seed)
     if source == "torchvision":
-        model, example = models.load_torchvision(what, batch)
+        model, inputs = models.load_torchvision(what, batch)
     else:
-        model, example = models.load_function(source, what, batch)
+        model, inputs = models.load_function(source, what, batch)
     model.eval()
     with torch.no_grad():
-        models.calibrate_batch_norms(model, example, seed)
-    return torch, model, example, what
+        models.calibrate_batch_norms(model, inputs, seed)
+    return torch, model, inputs.args, what
 
 
 def tensor_names(path):
@@ -105,10 +105,10 @@ def time_eager(torch, model, example, runs, threads, outputs):
             results = model(*example)
             times.append((time.perf_counter() - begin) * 1000)
     if outputs:
-        from export.models import flatten_tensors
+        from export.structure import named_outputs
         from export.torch_tensors import write_safetensors
 
-        tensors = flatten_tensors(results)
+        tensors = [tensor for _, tensor in named_outputs(results)]
         with open(outputs, "wb") as file:
             write_safetensors(file, {str(i): t for i, t in enumerate(tensors)})
     timed = sorted(times[2:])

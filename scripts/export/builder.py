@@ -16,6 +16,7 @@ from export.graph import (
     storage_pointer,
 )
 from export.names import Namespace
+from export.places import with_place
 from export.schema import arguments_of
 
 # x * 2 is recorded as a product with a 0-dimensional tensor; these arguments accept the number itself.
@@ -32,7 +33,7 @@ class Builder:
         self.nodes = []
         self.inputs = []
         self.weights = []  # Values, in state-dict order, constants last
-        self.constants = {}
+        self.where = lambda: ""  # where in the model the op is that is being added
 
     def add_input(self, name, tensor):
         value = Value(tensor, "input", key=name)
@@ -150,6 +151,9 @@ class Builder:
             result = op(*positional, **keywords)
         except Exception as error:  # the model ran eagerly before, so this is a limit of the script
             raise UserError(f"cannot execute {op_type} while exporting: {first_line(error)}") from None
+        if isinstance(result, (bool, int, float)):
+            warn(with_place(f"{op_type} takes a number from a tensor; only this input's is exported", self.where()))
+            return result, []
         node = Node(op, op_type, op_type.split(".")[1], args)
         self.nodes.append(node)
         if result is None:
@@ -188,7 +192,8 @@ class Builder:
         contents = [self.content_of(value) for value in args]
         if has_data_dependent_shape(op, contents):
             name = op._schema.name.split("::")[1]
-            warn(f"the result of {name} has a shape that depends on values; this input's is exported")
+            what = f"the result of {name} has a shape that depends on values; this input's is exported"
+            warn(with_place(what, self.where()))
         if not written:
             result, flat = self.emit(op, contents, op_type)
             self.link_views(args, flat)
@@ -230,9 +235,15 @@ class Builder:
 
     # -- the finished graph
 
-    def finish(self, outputs):
-        """Removes what no output needs, names the rest, and returns the outputs' Values."""
+    def finish(self, outputs, names=()):
+        """Removes what no output needs, names the rest, and returns the outputs' Values.
+
+        `names` has the names that outputs are to have, None for one that is named by its op.
+        """
         outputs = [self.current(value) for value in outputs]
+        for index, name in enumerate(names):
+            if name is not None:
+                outputs[index] = self.name_output(outputs[index], name)
         live = set(outputs)
         kept = []
         for node in reversed(self.nodes):
@@ -252,6 +263,15 @@ class Builder:
         self.assign_names()
         return outputs
 
+    def name_output(self, value, name):
+        """The Value that holds an output under its name: a node has one name, inputs and weights have theirs."""
+        if value.kind == "input" and value.key == name:
+            return value
+        if value.kind != "op" or value.node.output_name is not None:
+            value = self.one(torch.ops.aten.alias.default, [value])
+        value.node.output_name = name
+        return value
+
     def assign_names(self):
         names = Namespace()
         prefixes = {"parameter": "p_", "buffer": "b_", "constant": "c_"}
@@ -259,11 +279,15 @@ class Builder:
             value.name = names.create(prefixes[value.kind] + re.sub(r"\W", "_", value.key))
         for value in self.inputs:
             value.name = names.create(value.key)
-        tensors = {value.name for value in self.weights + self.inputs}
+        named = [node for node in self.nodes if node.output_name is not None]
+        for node in named:
+            node.name = names.create(node.output_name, reserved=())
+        tensors = {item.name for item in self.weights + self.inputs + named}
         for node in self.nodes:
-            node.name = names.create(node.base_name)
-            while tensors.intersection(output_names(node)):
+            if node.output_name is None:
                 node.name = names.create(node.base_name)
+                while tensors.intersection(output_names(node)):
+                    node.name = names.create(node.base_name)
             for output, name in zip(node.outputs, output_names(node)):
                 output.name = name
                 tensors.add(name)

@@ -40,12 +40,19 @@ def check_shape(node, entry, tensor):
         raise UserError(f"check: {node['name']}: '{entry['name']}' is {found}, the IR says {wanted}")
 
 
-def execute_node(node, given, attrs):
-    namespace, name, overload = node["op_type"].split(".")
+def find_op(op_type):
+    """None for attention where PyTorch lacks it."""
+    namespace, name, overload = op_type.split(".")
     packet = getattr(getattr(torch.ops, namespace), name, None)
     if packet is None and name == "scaled_dot_product_attention":
+        return None
+    return getattr(packet, overload)
+
+
+def execute_node(node, given, attrs):
+    op = find_op(node["op_type"])
+    if op is None:
         return attention(*given, **attrs)
-    op = getattr(packet, overload)
     tensors = iter(given)
     sizes = iter(attrs.get("_tensor_list_sizes", []))
     masks = iter(attrs.get("_tensor_list_none_masks", []))

@@ -10,23 +10,17 @@ import torch
 from export.builder import Builder
 from export.errors import TraceError, UserError, first_line, warn
 from export.graph import Value, flatten_values, storage_pointer
-from export.models import flatten_tensors, model_tensors, parameter_names
+from export.models import model_tensors
 from export.patches import tracing_context
-from export.places import module_text, place_of_source
+from export.places import module_text, place_of_source, with_place
 from export.schema import arguments_of, plain
+from export.structure import FlatModel
 
 
-def build_with_trace(model, example):
-    """torch.jit.trace, rewritten node by node (PyTorch 1.13)."""
-    class FlatOutputs(torch.nn.Module):  # the tracer takes nested outputs only if they are uniform
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def forward(self, *inputs):
-            return tuple(flatten_tensors(self.model(*inputs)))
-
-    wrapper = FlatOutputs().eval()
+def build_with_trace(model, inputs):
+    """torch.jit.trace, rewritten node by node (PyTorch 1.13). Returns the builder and the outputs' Values."""
+    example = inputs.copies()
+    wrapper = FlatModel(model, inputs).eval()
     with tracing_context() as attention, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         traced = torch.jit.trace(wrapper, example, check_trace=False)
@@ -65,8 +59,9 @@ def build_with_trace(model, example):
                 raise
             except Exception as error:
                 what = str(error) if isinstance(error, UserError) else f"{node.kind()}: {first_line(error)}"
-                place = ", ".join(filter(None, [module_text(model, given[0][0]), place_of_source(node.sourceRange())]))
-                raise TraceError(f"{what} ({place})") from None
+                op = "" if node.kind().startswith("prim::") or node.kind() in what else node.kind().replace("::", ".")
+                places = module_text(model, given[0][0]), place_of_source(node.sourceRange()), op
+                raise TraceError(with_place(what, *places)) from None
             env.update(zip([value.debugName() for value in node.outputs()], results))
         return [env[value.debugName()] for value in graph.outputs()]
 
@@ -99,11 +94,9 @@ def build_with_trace(model, example):
         results = call_traced(builder, node, args, attention)
         return [results] if node.outputsSize() == 1 else results
 
-    names = parameter_names(model, len(example))
-    inputs = [builder.add_input(name, tensor) for name, tensor in zip(names, example)]
+    given = [builder.add_input(name, tensor) for name, tensor in zip(inputs.names, example)]
     script = traced._c
-    results = walk(script._get_method("forward").graph, [(wrapper, script)] + inputs)
-    return builder, builder.finish(flatten_values(results))
+    return builder, flatten_values(walk(script._get_method("forward").graph, [(wrapper, script)] + given))
 
 
 def call_traced(builder, node, args, attention):

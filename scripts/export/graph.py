@@ -12,6 +12,7 @@ class Node:
         self.args = args  # one per schema argument; Values, lists of them, or plain values
         self.outputs = []
         self.name = None
+        self.output_name = None  # what the model calls the result, if it is one of its outputs
         self.index = None  # getitem only
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models: from torchvision or from a function of the user, their statistics and their results."""
 
+import collections.abc
 import difflib
 import importlib.util
 import inspect
@@ -11,6 +12,8 @@ import torch
 
 from export.errors import UserError, first_line
 from export.patches import ordinary_attention
+from export.places import place_of_error, with_place
+from export.structure import Inputs
 
 # The image size that a model needs, where it is not 224.
 IMAGE_SIZES = {"inception_v3": 299, "swin_v2_t": 256, "swin_v2_s": 256, "swin_v2_b": 256}
@@ -56,7 +59,7 @@ def load_torchvision(name, batch):
     shapes = [(3, size, size)] if not kind else EXAMPLES[kind]
     if name in VIDEO_SIZES:
         shapes = [VIDEO_SIZES[name]]
-    return model, tuple(torch.randn(batch or 1, *shape) for shape in shapes)
+    return model, Inputs(model, [torch.randn(batch or 1, *shape) for shape in shapes])
 
 
 def load_function(path, function_name, batch):
@@ -69,10 +72,8 @@ def load_function(path, function_name, batch):
     if spec is None:
         raise UserError(f"{path}: not a Python file (expected FILE.py:FUNCTION)")
     module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UserError(f"{path}: cannot load: {first_line(error)}") from None
+    sys.modules.setdefault(name, module)  # dataclasses look up their module
+    guarded(f"{path}: cannot load", lambda: spec.loader.exec_module(module))
     function = getattr(module, function_name, None)
     if not callable(function):
         own = [k for k, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == name]
@@ -81,20 +82,39 @@ def load_function(path, function_name, batch):
         raise UserError(f"{path}: no function '{function_name}'; it has {', '.join(near) or 'none'}")
     if batch is not None and "batch" not in inspect.signature(function).parameters:
         raise UserError(f"{path}:{function_name} takes no `batch`, so --batch {batch} cannot be met")
+    result = guarded(f"{path}:{function_name} failed", lambda: function(**({} if batch is None else {"batch": batch})))
+    return model_and_inputs(result, f"{path}:{function_name}")
+
+
+def guarded(what, run):
+    """Runs code of the user; whatever goes wrong in it becomes one line, with the place."""
     try:
-        result = function() if batch is None else function(batch=batch)
-    except Exception as error:
-        raise UserError(f"{path}:{function_name} failed: {first_line(error)}") from None
-    if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], torch.nn.Module)):
-        raise UserError(f"{path}:{function_name} must return (model, example inputs)")
-    model, example = result
-    example = (example,) if isinstance(example, torch.Tensor) else tuple(example)
-    if not all(isinstance(item, torch.Tensor) for item in example):
-        raise UserError(f"{path}:{function_name}: example inputs must be tensors")
-    return model, example
+        return run()
+    except (Exception, SystemExit) as error:
+        raise UserError(with_place(f"{what}: {first_line(error)}", place_of_error(None, error))) from None
 
 
-def calibrate_batch_norms(model, example, seed):
+def model_and_inputs(result, whose):
+    """What a user's function returned: (model, args), (model, args, kwargs), or (model, kwargs)."""
+    if not (isinstance(result, tuple) and len(result) in (2, 3) and isinstance(result[0], torch.nn.Module)):
+        raise UserError(f"{whose} must return (model, example inputs) or (model, args, kwargs)")
+    model, args = result[:2]
+    kwargs = (result[2] if len(result) == 3 else None) or {}
+    if isinstance(args, collections.abc.Mapping) and not kwargs:
+        args, kwargs = (), args
+    if args is None or isinstance(args, torch.Tensor):
+        args = () if args is None else (args,)
+    if not isinstance(args, (list, tuple)):
+        raise UserError(f"{whose}: the example inputs are a {type(args).__name__}, expected a tuple")
+    if not isinstance(kwargs, collections.abc.Mapping) or not all(isinstance(key, str) for key in kwargs):
+        raise UserError(f"{whose}: kwargs must be a mapping from names to inputs")
+    try:
+        return model, Inputs(model, args, kwargs)
+    except UserError as error:
+        raise UserError(f"{whose}: {error}") from None
+
+
+def calibrate_batch_norms(model, inputs, seed):
     """Sets running statistics near those of the example; see export_torch.py."""
     generator = torch.Generator().manual_seed(seed + 1)
     kinds = torch.nn.modules.batchnorm._BatchNorm
@@ -119,29 +139,19 @@ def calibrate_batch_norms(model, example, seed):
             module.bias.copy_(jitter(module.bias, -0.1, 0.1))
     hooks = [module.register_forward_pre_hook(before) for module in modules]
     if hooks:
-        run_model(model, example)
+        run_model(model, inputs)
     for hook in hooks:
         hook.remove()
 
 
-def run_model(model, example):
+def run_model(model, inputs):
+    """What the model returns for copies of the example inputs."""
+    args, kwargs = inputs.bind(inputs.copies())
     try:
         with ordinary_attention():
-            return model(*(tensor.clone() for tensor in example))
+            return model(*args, **kwargs)
     except Exception as error:
-        raise UserError(f"forward() failed: {first_line(error)}") from None
-
-
-def flatten_tensors(value):
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in flatten_tensors(item)]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return []
-    raise UserError(f"forward() returns a {type(value).__name__}; tensors, lists and dicts are known")
+        raise UserError(with_place(f"forward() failed: {first_line(error)}", place_of_error(model, error))) from None
 
 
 def model_tensors(model):
@@ -150,13 +160,3 @@ def model_tensors(model):
         yield key, tensor, "parameter"
     for key, tensor in model.named_buffers():
         yield key, tensor, "buffer"
-
-
-def parameter_names(model, count):
-    names = []
-    for parameter in inspect.signature(model.forward).parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            names += [f"{parameter.name}_{i}" for i in range(count - len(names))]
-        elif parameter.kind is not parameter.KEYWORD_ONLY:
-            names.append(parameter.name)
-    return names[:count]

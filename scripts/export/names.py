@@ -6,6 +6,9 @@ import keyword
 import re
 
 
+WORDS = frozenset({"inf", "nan", "NoneType", "torch", "device", *keyword.kwlist, *dir(builtins)})
+
+
 class Namespace:
     """Unique names as torch.fx makes them: conv2d, conv2d_1, ...; never a Python word (max_1)."""
 
@@ -13,8 +16,7 @@ class Namespace:
         self.used = set()
         self.counts = {}
 
-    def create(self, wanted):
-        reserved = {"inf", "nan", "NoneType", "torch", "device"}
+    def create(self, wanted, reserved=WORDS):
         if re.fullmatch(r"__\w+__", wanted):
             wanted = wanted[2:-2]
         name = re.sub(r"[^0-9a-zA-Z_]+", "_", wanted)
@@ -22,7 +24,6 @@ class Namespace:
         match = re.fullmatch(r"(.*)_(\d+)", name)
         base, number = (match.group(1), int(match.group(2))) if match else (name, 0)
         number = number or self.counts.get(base, 0)
-        reserved.update(keyword.kwlist, dir(builtins))
         while name in self.used or name in reserved:
             number += 1
             name = f"{base}_{number}"

@@ -14,9 +14,10 @@ from export.errors import UserError
 from export.from_export import build_with_export, has_torch_export
 from export.from_trace import build_with_trace
 from export.graph import Value, flatten_values
-from export.models import flatten_tensors, run_model
+from export.models import run_model
 from export.patches import ordinary_attention
 from export.schema import arguments_of
+from export.structure import Inputs, named_outputs
 from export.torch_tensors import dtype_name
 from op_corpus.newer_ops import resolve
 from op_corpus.specs import Spec, is_float
@@ -180,20 +181,17 @@ class Category:
                 low = -high
             spec = Spec(dtype_name(tensor.dtype), tensor.shape, low, high)
             tensor.copy_(spec.draw(generator))
-        example = tuple(spec.draw(generator) for spec in specs)
-        reference = [
-            t.clone() for t in flatten_tensors(run_model(module, example))
-        ]
-        build = (
-            build_with_export if has_torch_export() else build_with_trace
-        )
+        inputs = Inputs(module, [spec.draw(generator) for spec in specs])
+        reference = [tensor.clone() for _, tensor in named_outputs(run_model(module, inputs))]
+        build = build_with_export if has_torch_export() else build_with_trace
         with ordinary_attention():
-            builder, outputs = build(module, tuple(tensor.clone() for tensor in example))
+            builder, results = build(module, inputs)
+        outputs = builder.finish(results)
         document = make_document(name, builder, outputs, False)
         weights = [v for v in builder.weights if constants_in_file or v.kind != "constant"]
-        inputs = {value.name: tensor for value, tensor in zip(builder.inputs, example)}
+        given = {value.name: tensor for value, tensor in zip(builder.inputs, inputs.tensors)}
         results = {value.name: tensor for value, tensor in zip(outputs, reference)}
-        self.add(name, document, inputs, weights, results, **tolerance)
+        self.add(name, document, given, weights, results, **tolerance)
 
     def add(self, name, document, inputs, weights, outputs, exact=None, rtol=None, atol=None):
         taken = any(case["name"] == name for case in self.cases)
