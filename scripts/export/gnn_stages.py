@@ -12,8 +12,10 @@ def tensor(name, *shape, dtype="float32"):
 class Stage:
     """Collects the nodes of one stage."""
 
-    def __init__(self, layer, number, name):
+    def __init__(self, layer, number, name, of_next=False):
+        """of_next: it computes for the layer behind its own, whose weights would have the names of the own layer's."""
         self.prefix = f"s{number}_"
+        self.weights_prefix = "p_next_" if of_next else "p_"
         self.entry = {"id": number, "layer": layer, "name": name}
         self.inputs, self.nodes, self.weights, self.mapping = [], [], [], {}
 
@@ -23,6 +25,7 @@ class Stage:
         return value
 
     def weight(self, name, key, *shape):
+        name = self.weights_prefix + name.removeprefix("p_")
         value = tensor(name, *shape)
         self.weights.append(dict(value, name=key))
         self.mapping[name] = key
@@ -283,7 +286,7 @@ def add_layers(model, kind, features, heads, activate_last, products_first, aggr
     first = [products_first and sides * features[i + 1] < features[i] for i in range(count)] + [False]
 
     def add_product(layer, number, i, x):
-        s = Stage(layer, number, "product")
+        s = Stage(layer, number, "product", of_next=number > 1)
         model.add(s, product(s, model, f"layers.{i}", s.read(x), features[i], features[i + 1], *more))
 
     layer = 1
