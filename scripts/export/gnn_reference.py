@@ -40,47 +40,71 @@ def read_edges(path):
     return nodes, torch.stack([sources, tensors["indices"].long()])
 
 
-def reference(args, weights):
+def with_remaining_loops(source, target, nodes):
+    """The edges with exactly one loop for each node."""
+    others = source != target
+    every = torch.arange(nodes)
+    return torch.cat([source[others], every]), torch.cat([target[others], every])
+
+
+def by_target(rows, target, nodes, reduce):
+    """Rows of edges added up, or the largest of each column; 0 for a node without edges."""
+    index = target.reshape(-1, *[1] * (rows.dim() - 1)).expand_as(rows)
+    zeros = torch.zeros(nodes, *rows.shape[1:])
+    if reduce == "sum":
+        return zeros.scatter_add(0, index, rows)
+    return zeros.scatter_reduce(0, index, rows, "amax", include_self=False)
+
+
+def layer_result(layer, x, source, target, w):
+    """What a layer computes before its activation; w: its weights by key."""
+    nodes = len(x)
+    weight = {key.removeprefix(layer.key + "."): value for key, value in w.items() if key.startswith(layer.key + ".")}
+    degree = by_target(torch.ones(len(target)), target, nodes, "sum")
+    if layer.kind == "graphsage":
+        mean = by_target(x[source], target, nodes, "max" if layer.aggregate == "max" else "sum")
+        if layer.aggregate != "max":
+            mean = mean / degree.clamp(min=1).unsqueeze(1)
+        return mean @ weight["lin_l.weight"].t() + weight["lin_l.bias"] + x @ weight["lin_r.weight"].t()
+    if layer.kind == "gcn":
+        inverse = (degree + 1 if layer.adds_loops else degree).rsqrt()
+        total = by_target(x[source] * (inverse[source] * inverse[target]).unsqueeze(1), target, nodes, "sum")
+        if layer.adds_loops:
+            total += x * (inverse * inverse).unsqueeze(1)
+        return total @ weight["lin.weight"].t() + weight["bias"]
+    h = (x @ weight["lin.weight"].t()).reshape(nodes, layer.heads, -1)
+    score = (h * weight["att_src"]).sum(-1)[source] + (h * weight["att_dst"]).sum(-1)[target]
+    score = torch.nn.functional.leaky_relu(score, 0.2)
+    power = (score - by_target(score, target, nodes, "max")[target]).exp()
+    alpha = power / by_target(power, target, nodes, "sum")[target]
+    return by_target(h[source] * alpha.unsqueeze(2), target, nodes, "sum").reshape(nodes, -1) + weight["bias"]
+
+
+def activate(name, x):
+    """A function of ACTIVATIONS in gnn_stages.py, by PyTorch."""
+    if name == "none":
+        return x
+    function = getattr(torch, name, None) or getattr(torch.nn.functional, name)
+    return function(x, dim=-1) if name.endswith("softmax") else function(x)
+
+
+def reference_of_network(args, network):
+    """The whole graph by the network itself."""
+    _, edges = read_edges(args.graph)
+    tensors = read_tensors(args.x)
+    with torch.no_grad():
+        numpy.save(args.verify, network(tensors.get("x", next(iter(tensors.values()))), edges).numpy())
+
+
+def reference(args, layers, weights):
     """The whole graph in plain PyTorch, stage by stage, independent of the document."""
     w = {key: torch.tensor(values, dtype=torch.float32).reshape(shape) for key, shape, values in weights}
-    nodes, (source, target) = read_edges(args.graph)
-    if args.remaining_loops:
-        others = source != target
-        every = torch.arange(nodes)
-        source, target = torch.cat([source[others], every]), torch.cat([target[others], every])
+    _, (source, target) = read_edges(args.graph)
     tensors = read_tensors(args.x)
     x = tensors.get("x", next(iter(tensors.values())))
-    count = len(args.features) - 1
+    if args.remaining_loops:
+        source, target = with_remaining_loops(source, target, len(x))
     with torch.no_grad():
-        degree = torch.zeros(nodes).index_add_(0, target, torch.ones(len(target)))
-        for layer in range(count):
-            key = f"layers.{layer}"
-            active = layer + 1 < count or args.activate_last
-            if args.model == "graphsage":
-                total = torch.zeros(nodes, x.shape[1]).index_add_(0, target, x.index_select(0, source))
-                mean = total / degree.clamp(min=1).unsqueeze(1)
-                if args.aggregate == "max":
-                    index = target.unsqueeze(1).expand(-1, x.shape[1])
-                    mean = torch.zeros_like(x).scatter_reduce(0, index, x[source], "amax", include_self=False)
-                x = mean @ w[f"{key}.lin_l.weight"].t() + w[f"{key}.lin_l.bias"] + x @ w[f"{key}.lin_r.weight"].t()
-                x = x.relu() if active else x
-            elif args.model == "gcn":
-                inverse = (degree if args.remaining_loops else degree + 1).rsqrt()
-                norm = (inverse[source] * inverse[target]).unsqueeze(1)
-                total = torch.zeros(nodes, x.shape[1]).index_add_(0, target, x[source] * norm)
-                if not args.remaining_loops:
-                    total += x * (inverse * inverse).unsqueeze(1)
-                x = total @ w[f"{key}.lin.weight"].t() + w[f"{key}.bias"]
-                x = x.relu() if active else x
-            else:
-                h = (x @ w[f"{key}.lin.weight"].t()).reshape(nodes, args.heads, -1)
-                score = (h * w[f"{key}.att_src"]).sum(-1)[source] + (h * w[f"{key}.att_dst"]).sum(-1)[target]
-                score = torch.nn.functional.leaky_relu(score, 0.2)
-                index = target.unsqueeze(1).expand(-1, args.heads)
-                most = torch.zeros(nodes, args.heads).scatter_reduce(0, index, score, "amax", include_self=False)
-                power = (score - most[target]).exp()
-                total = torch.zeros(nodes, args.heads).index_add_(0, target, power)
-                alpha = (power / total[target]).unsqueeze(2)
-                x = torch.zeros_like(h).index_add_(0, target, h[source] * alpha).reshape(nodes, -1) + w[f"{key}.bias"]
-                x = torch.nn.functional.elu(x) if active else x
+        for layer in layers:
+            x = activate(layer.activation, layer_result(layer, x, source, target, w))
     numpy.save(args.verify, x.numpy())

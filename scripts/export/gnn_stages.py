@@ -1,8 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers of graph neural networks, stage by stage, with random weights: GraphSAGE, GCN and GAT."""
 
+import dataclasses
 import math
 import random
+
+# What can follow a layer: an op of a document, and its attributes.
+ACTIVATIONS = {
+    "none": ("aten.alias.default", {}),
+    "relu": ("aten.relu.default", {}),
+    "elu": ("aten.elu.default", {}),
+    "leaky_relu": ("aten.leaky_relu.default", {}),
+    "gelu": ("aten.gelu.default", {}),
+    "silu": ("aten.silu.default", {}),
+    "tanh": ("aten.tanh.default", {}),
+    "sigmoid": ("aten.sigmoid.default", {}),
+    "softmax": ("aten.softmax.int", {"dim": -1}),
+    "log_softmax": ("aten.log_softmax.int", {"dim": -1}),
+}
+
+
+@dataclasses.dataclass
+class Layer:
+    kind: str  # graphsage, gcn, gat
+    key: str  # what the keys of its weights begin with
+    inputs: int  # features of a node
+    outputs: int
+    activation: str  # of ACTIVATIONS
+    heads: int = 1  # of GAT
+    aggregate: str = "mean"  # of GraphSAGE
+    adds_loops: bool = True  # of GCN: to each node, or the graph has them
+
+    @property
+    def options(self):
+        """What the functions of its kind take besides widths."""
+        return {"graphsage": (self.aggregate,), "gcn": (self.adds_loops,), "gat": (self.heads,)}[self.kind]
 
 
 def tensor(name, *shape, dtype="float32"):
@@ -45,18 +77,27 @@ class Stage:
 
 
 class Model:
-    def __init__(self, seed):
-        self.seed = seed
+    """Collects stages and their weights, which are drawn at random or, by their keys, given."""
+
+    def __init__(self, seed, given=None):
+        self.seed, self.given = seed, given
         self.stages, self.weights = [], []
 
     def matrix(self, key, rows, columns):
-        generator = random.Random(f"{self.seed}/{key}")
-        bound = 1 / math.sqrt(columns)
-        self.weights.append((key, [rows, columns], [generator.uniform(-bound, bound) for _ in range(rows * columns)]))
+        self.weight(key, [rows, columns], 1 / math.sqrt(columns))
 
     def vector(self, key, *shape):
-        generator = random.Random(f"{self.seed}/{key}")
-        self.weights.append((key, list(shape), [generator.uniform(-0.1, 0.1) for _ in range(math.prod(shape))]))
+        self.weight(key, list(shape), 0.1)
+
+    def weight(self, key, shape, bound):
+        if any(key == known for known, _, _ in self.weights):  # a layer that is used twice
+            return
+        if self.given is not None:
+            values = self.given[key]
+        else:
+            generator = random.Random(f"{self.seed}/{key}")
+            values = [generator.uniform(-bound, bound) for _ in range(math.prod(shape))]
+        self.weights.append((key, shape, values))
 
     def add(self, stage, *outputs):
         self.stages.append(stage.finish(list(outputs)))
@@ -84,11 +125,11 @@ def largest_by_target(stage, rows, shape, name=None):
                     reduce="amax", include_self=False)
 
 
-def activation(model, layer, number, value, width, active, op, name="out"):
+def activation(model, layer, number, value, width, function, name="out"):
     stage = Stage(layer, number, "activate")
     stage.read(value)
-    op_type = op if active else "aten.alias.default"
-    result = stage.op(op_type, [value], ["n", width], name=name)
+    op_type, attrs = ACTIVATIONS[function]
+    result = stage.op(op_type, [value], ["n", width], name=name, **attrs)
     model.add(stage, result)
     return result
 
@@ -274,31 +315,32 @@ def gat(model, layer, key, fin, fout, product_first, heads):
     return hidden
 
 
-def add_layers(model, kind, features, heads, activate_last, products_first, aggregate="mean", adds_loops=True):
+KINDS = {"graphsage": (graphsage_product, graphsage), "gcn": (gcn_product, gcn), "gat": (gat_product, gat)}
+
+
+def add_layers(model, layers, products_first):
     """Adds all stages and returns the number of layers, of which the first has a product alone if that comes first."""
-    count = len(features) - 1
-    more = (heads,) if kind == "gat" else ()
-    last = {"graphsage": (aggregate,), "gcn": (adds_loops,)}.get(kind, more)
-    product, rest = {"graphsage": (graphsage_product, graphsage), "gcn": (gcn_product, gcn), "gat": (gat_product, gat)}[kind]
-    # GraphSAGE has two products, which both have to reach the next layer.
-    sides = 2 if kind == "graphsage" else 1
-    # Only where the rows become shorter: each is read once for every edge, or sent to other ranks.
-    first = [products_first and sides * features[i + 1] < features[i] for i in range(count)] + [False]
+    # A product comes first only where rows become shorter, each of which is read once for every edge, or sent to other
+    # ranks. GraphSAGE has two, which both have to reach the next layer, and the largest of products is another one.
+    sides = {"graphsage": 2}
+    first = [products_first and layer.aggregate != "max" and sides.get(layer.kind, 1) * layer.outputs < layer.inputs
+             for layer in layers] + [False]
 
-    def add_product(layer, number, i, x):
-        s = Stage(layer, number, "product", of_next=number > 1)
-        model.add(s, product(s, model, f"layers.{i}", s.read(x), features[i], features[i + 1], *more))
+    def add_product(number, stage, layer, x):
+        s = Stage(number, stage, "product", of_next=stage > 1)
+        more = layer.options if layer.kind == "gat" else ()
+        model.add(s, KINDS[layer.kind][0](s, model, layer.key, s.read(x), layer.inputs, layer.outputs, *more))
 
-    layer = 1
+    number = 1
     if first[0]:
-        add_product(layer, 1, 0, tensor("x", "n", features[0]))
-        layer += 1
-    for i in range(count):
-        hidden = rest(model, layer, f"layers.{i}", features[i], features[i + 1], first[i], *last)
-        number = model.stages[-1]["id"] + 1
-        active = activation(model, layer, number, hidden, features[i + 1], i + 1 < count or activate_last,
-                            "aten.elu.default" if kind == "gat" else "aten.relu.default", "active" if first[i + 1] else "out")
+        add_product(1, 1, layers[0], tensor("x", "n", layers[0].inputs))
+        number += 1
+    for i, layer in enumerate(layers):
+        hidden = KINDS[layer.kind][1](model, number, layer.key, layer.inputs, layer.outputs, first[i], *layer.options)
+        stage = model.stages[-1]["id"] + 1
+        name = "active" if first[i + 1] else "out"
+        active = activation(model, number, stage, hidden, layer.outputs, layer.activation, name)
         if first[i + 1]:
-            add_product(layer, number + 1, i + 1, active)
-        layer += 1
-    return layer - 1
+            add_product(number, stage + 1, layers[i + 1], active)
+        number += 1
+    return number - 1

@@ -8,6 +8,7 @@
 #   texts   graphs of torch.export as text, whatever PyTorch is there (check_graphs.py)
 #   current the same modules as a current PyTorch exports them
 #   gnn     export_gnn.py and make_graph.py: npu-plan and npu-run give PyTorch's result
+#   pyg     export_gnn.py: networks of PyTorch Geometric, or of modules that compute the same; its refusals
 #   corpus  make_op_corpus.py: a category of testdata/ops, bit for bit
 # Exits 77 if no interpreter can import what the check needs.
 set -eu
@@ -140,6 +141,11 @@ check_names() {
   $python "$source/tests/python/check_names.py" "$source" "$bin" >names.log 2>&1 || fail "$(tail -n 3 names.log)"
 }
 
+check_pyg() {
+  "$scripts/make_graph.py" --nodes 200 --edges 1200 -o graph.mtx --features 6 --features-file x.npy
+  $python "$source/tests/python/check_networks.py" "$source" "$bin" >networks.log 2>&1 || fail "$(tail -n 3 networks.log)"
+}
+
 check_gnn() {
   "$scripts/make_graph.py" --nodes 200 --edges 1200 -o graph.mtx --features 6 --features-file x.npy
   cp graph.mtx first.mtx
@@ -149,9 +155,9 @@ check_gnn() {
   for model in graphsage gcn gat; do
     heads=1
     [ $model != gat ] || heads=2
-    "$scripts/export_gnn.py" $model --features 6 8 4 --heads $heads -o $model.json --verify $model.npy \
+    $python "$scripts/export_gnn.py" $model --features 6 8 4 --heads $heads -o $model.json --verify $model.npy \
       --graph graph.mtx --x x.npy
-    "$scripts/export_gnn.py" $model --features 6 8 4 --heads $heads -o again.json --verify again.npy \
+    $python "$scripts/export_gnn.py" $model --features 6 8 4 --heads $heads -o again.json --verify again.npy \
       --graph graph.safetensors --x x.npy
     cmp $model.npy again.npy || fail "$model: another result with the same graph in another format"
     cmp $model.safetensors again.safetensors || fail "$model: other weights the second time"
@@ -161,20 +167,20 @@ check_gnn() {
       "$bin/npu-run" -q plan.json --features x.npy --device gpu=aten --device npu=aten --expect $model.npy >report.json ||
         fail "npu-run does not compute what PyTorch does: $model"
       if [ $model = graphsage ]; then
-        "$scripts/export_gnn.py" $model --features 6 8 4 --aggregate max -o largest.json --verify largest.npy --graph graph.mtx --x x.npy
+        $python "$scripts/export_gnn.py" $model --features 6 8 4 --aggregate max -o largest.json --verify largest.npy --graph graph.mtx --x x.npy
         "$bin/npu-plan" -q graph.mtx --model largest.json --profile "$source/testdata/gnn/profile.json" --devices cpu -k 3 -o largest.plan.json
         "$bin/npu-run" -q largest.plan.json --features x.npy --expect largest.npy >report.json ||
           fail "npu-run does not compute what PyTorch does: $model of the largest"
       fi
       # Products of layers that make rows shorter, at the end of the layer before: the same weights and result.
-      "$scripts/export_gnn.py" $model --features 6 2 4 --heads $heads -o narrow.json --verify narrow.npy --graph graph.mtx --x x.npy
-      "$scripts/export_gnn.py" $model --features 6 2 4 --heads $heads --products-first -o first.json
+      $python "$scripts/export_gnn.py" $model --features 6 2 4 --heads $heads -o narrow.json --verify narrow.npy --graph graph.mtx --x x.npy
+      $python "$scripts/export_gnn.py" $model --features 6 2 4 --heads $heads --products-first -o first.json
       cmp narrow.safetensors first.safetensors || fail "$model: other weights with products first"
       "$bin/npu-plan" -q graph.mtx --model first.json --profile "$source/testdata/gnn/profile.json" --devices cpu -k 3 -o first.plan.json
       "$bin/npu-run" -q first.plan.json --features x.npy --expect narrow.npy >report.json ||
         fail "npu-run does not compute what PyTorch does: $model with products first"
       if [ $model != gat ]; then # whose stages the table has not all
-        "$scripts/export_gnn.py" $model --features 6 8 4 --products-first -o second.json
+        $python "$scripts/export_gnn.py" $model --features 6 8 4 --products-first -o second.json
         "$bin/npu-plan" -q graph.mtx --model second.json --profile "$source/testdata/gnn/profile.json" --devices cpu -k 3 -o second.plan.json
         "$bin/npu-run" -q second.plan.json --features x.npy --expect $model.npy >report.json ||
           fail "npu-run does not compute what PyTorch does: $model with the second layer's products first"
@@ -182,7 +188,7 @@ check_gnn() {
       # Loops of the graph, some twice: each node keeps one, or gets one.
       [ $model != graphsage ] || continue
       printf '%%%%MatrixMarket matrix coordinate pattern general\n200 200 8\n1 1\n1 1\n2 2\n2 3\n3 2\n5 4\n9 9\n1 9\n' >loops.mtx
-      "$scripts/export_gnn.py" $model --features 6 8 4 --heads $heads --remaining-loops -o loops.json --verify loops.npy \
+      $python "$scripts/export_gnn.py" $model --features 6 8 4 --heads $heads --remaining-loops -o loops.json --verify loops.npy \
         --graph loops.mtx --x x.npy
       "$bin/npu-plan" -q loops.mtx --model loops.json --profile "$source/testdata/gnn/profile.json" --devices cpu -k 3 -o loops.plan.json
       "$bin/npu-plan" -q --verify loops.plan.json >/dev/null || fail "the plan with loops is not valid: $model"
@@ -204,6 +210,6 @@ check_corpus() {
 }
 
 case $check in
-  torch | names | texts | current | gnn | corpus) "check_$check" ;;
+  torch | names | texts | current | gnn | pyg | corpus) "check_$check" ;;
   *) fail "unknown check '$check'" ;;
 esac
