@@ -13,9 +13,11 @@ returns a mapping or a dataclass; None is left out, and tuples are numbered (hid
 The IR has the names and arguments that torch.export gives. PyTorch 2.1 and later are asked for
 exactly that; PyTorch 1.13 has no torch.export, so there a torch.jit trace is rewritten to the same
 names. Regions that torch.export keeps apart, without gradients or with autocast, are inlined, and
-what autocast converts becomes ops; its checks are left out. Either way every op is executed once while the graph is built: that gives exact shapes and
-dtypes and shows which tensors share memory, which in-place ops need. In the document an in-place op
-is functional, so writes through views become scatters and later readers of any alias are rewired.
+what autocast converts becomes ops; its checks are left out. Where a tensor's value decides what
+runs, or a size, the choice for the example inputs is exported, with a warning. Either way every op
+is executed once while the graph is built: that gives exact shapes and dtypes and shows which tensors
+share memory, which in-place ops need. In the document an in-place op is functional, so writes
+through views become scatters and later readers of any alias are rewired.
 
 The reference outputs come from the original model, run eagerly, never from the trace.
 
@@ -49,7 +51,8 @@ SPEC is one of
                         args, kwargs) with example inputs; --batch is passed as its parameter `batch`
 
 Inputs are named by the parameters of forward(), outputs by the keys of what it returns (a mapping or
-a dataclass, as transformers has it), with numbers for the parts of tuples: hidden_states_0.
+a dataclass, as transformers has it), with numbers for the parts of tuples: hidden_states_0. Where a
+tensor's value decides what runs, the choice for the example inputs is exported, with a warning.
 
 Files in DIR: NAME.json (the IR), NAME.safetensors (weights), NAME.inputs.safetensors and
 NAME.outputs.safetensors (the example inputs, and what PyTorch itself computes from them).

@@ -23,6 +23,12 @@ def warn(text):
     print(f"{program()}: warning: {text}", file=sys.stderr)
 
 
+def warn_of_choice(path, line):
+    """Of a line of the model that reads a tensor's value in Python."""
+    place = f"{os.path.basename(path)}:{line}"
+    warn(f"{place}: a tensor's value decides what runs; only this input's choice is exported")
+
+
 def first_line(error):
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__

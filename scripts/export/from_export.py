@@ -11,9 +11,10 @@ import warnings
 import torch
 
 from export.builder import Builder
-from export.errors import TraceError, UserError, first_line
+from export.errors import TraceError, UserError, first_line, warn_of_choice
 from export.graph import Value, flatten_values, storage_pointer
 from export.models import model_tensors
+from export.patches import ValuesInPython
 from export.places import describe_module, place_of_error, place_of_source, with_place
 from export.schema import arguments_of
 from export.structure import FlatModel
@@ -39,14 +40,32 @@ def has_torch_export():
 
 def build_with_export(model, inputs):
     """torch.export (PyTorch 2.1 and later); before 2.5 it has only the decomposed op names."""
+    flat = FlatModel(model, inputs).eval()
     try:
-        program = export_program(FlatModel(model, inputs).eval(), inputs.copies())
+        try:
+            program = export_program(flat, inputs.copies())
+        except Exception as error:
+            if "data-dependent" not in str(error).lower():
+                raise
+            program = export_with_values(flat, inputs)
     except Exception as error:
-        what = f"torch.export does not take the model: {first_line(error)}"
+        what = str(error) if isinstance(error, UserError) else f"torch.export does not take the model: {first_line(error)}"
         if "data-dependent" in str(error).lower():
             what += "; a tensor's value decides what runs or how large something is"
         raise TraceError(with_place(what, place_of_error(model, error))) from None
     return read_program(program, model, inputs)
+
+
+def export_with_values(flat, inputs):
+    """Exports with the numbers that the model reads from tensors for these inputs, which torch.export does not know."""
+    values = ValuesInPython()
+    with values.noted():
+        flat(*inputs.copies())
+    with values.given():
+        program = export_program(flat, inputs.copies())
+    for path, line in dict.fromkeys((path, line) for path, line, _ in values.values):
+        warn_of_choice(path, line)
+    return program
 
 
 def export_program(model, example):

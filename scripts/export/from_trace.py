@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A graph from torch.jit.trace, for PyTorch 1.13."""
 
-import os
 import re
 import warnings
 
 import torch
 
 from export.builder import Builder
-from export.errors import TraceError, UserError, first_line, warn
+from export.errors import TraceError, UserError, first_line, warn_of_choice
 from export.graph import Value, flatten_values, storage_pointer
 from export.models import model_tensors
 from export.patches import tracing_context
@@ -24,12 +23,9 @@ def build_with_trace(model, inputs):
     with tracing_context() as attention, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         traced = torch.jit.trace(wrapper, example, check_trace=False)
-    for text in dict.fromkeys(
-        f"{os.path.basename(w.filename)}:{w.lineno}"
-        for w in caught
-        if "Converting a tensor to a Python" in str(w.message)
-    ):
-        warn(f"{text}: a tensor's value decides what runs; only this input's choice is exported")
+    choices = (w for w in caught if "Converting a tensor to a Python" in str(w.message))
+    for path, line in dict.fromkeys((w.filename, w.lineno) for w in choices):
+        warn_of_choice(path, line)
 
     builder = Builder()
     weights = {id(t): builder.add_weight(k, t, kind) for k, t, kind in model_tensors(model)}

@@ -155,7 +155,7 @@ def recognise(calls, probes, key, weights, here):
         layer = Layer(kind, key, first.shape[1], first.shape[0], "none", heads, aggregate, adds_loops=False)
         if all(does_the_same(layer, call, edges, weights, one_loop) for call, (_, edges) in zip(calls, probes)):
             return layer, one_loop
-    raise UserError(f"{here} computes something else than {kind} of a staged document does: npu-gnn(5) says what its options may be")
+    raise UserError(f"{here} computes something else than {kind} of a staged document does: npu-gnn(5) has its options")
 
 
 def does_the_same(layer, call, edges, weights, one_loop):

@@ -7,6 +7,9 @@ import sys
 
 import torch
 
+from export.errors import UserError
+from export.places import is_of_model
+
 ATTENTION_SCHEMA = (
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
     "float dropout_p=0., bool is_causal=False) -> Tensor"
@@ -44,6 +47,55 @@ def patched(*changes):
                 delattr(owner, name)
             else:
                 setattr(owner, name, old)
+
+
+class ValuesInPython:
+    """What a model reads from tensors in Python: noted in one run, and given again in another, where there are no values."""
+
+    METHODS = ("__int__", "__float__", "__bool__", "__index__", "item", "tolist")
+
+    def __init__(self):
+        self.values = []  # (file, line, value)
+
+    @contextlib.contextmanager
+    def noted(self):
+        def note(place, read):
+            self.values.append((*place, read()))
+            return self.values[-1][2]
+
+        with self.changed(note):
+            yield
+
+    @contextlib.contextmanager
+    def given(self):
+        left = iter(self.values)
+
+        def give(place, _):
+            *noted, value = next(left, (None, None, None))
+            if tuple(noted) != place:
+                raise UserError("the model reads other values from tensors while it is exported than when it runs")
+            return value
+
+        with self.changed(give):
+            yield
+
+    @contextlib.contextmanager
+    def changed(self, function):
+        """With a function in place of reading, where the model itself reads; PyTorch's own code does as before."""
+
+        def method(name):
+            original = getattr(torch.Tensor, name)
+
+            def read(tensor, *args):
+                frame = sys._getframe(1)
+                if not is_of_model(frame.f_code.co_filename):
+                    return original(tensor, *args)
+                return function((frame.f_code.co_filename, frame.f_lineno), lambda: original(tensor, *args))
+
+            return read
+
+        with patched(*((torch.Tensor, name, method(name)) for name in self.METHODS)):
+            yield
 
 
 @contextlib.contextmanager
