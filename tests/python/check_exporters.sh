@@ -49,16 +49,18 @@ refuse() {
   status=0
   wanted=$1 text=$2
   shift 2
-  "$scripts/export_torch.py" "$@" >refused.log 2>&1 || status=$?
+  $python "$scripts/export_torch.py" "$@" >refused.log 2>&1 || status=$?
   [ "$status" -eq "$wanted" ] || fail "export_torch.py $*: exit $status, expected $wanted: $(cat refused.log)"
   grep -q -e "$text" refused.log || fail "export_torch.py $*: '$(tail -n 1 refused.log)', expected '$text'"
   ! grep -q Traceback refused.log || fail "export_torch.py $*: a traceback"
 }
 
 check_torch() {
+  # By itself it finds an interpreter that has PyTorch; all others are started with that.
+  "$scripts/export_torch.py" "$source/testdata/models/small_models.py:mlp" -o found 2>found.log || fail "$(cat found.log)"
   # Bits and op names are those of one version; files of other versions are checked by executing them.
   for name in residual self_attention in_place_view index_none lifted_constants several_outputs dtypes; do
-    "$scripts/export_torch.py" "$source/testdata/models/small_models.py:$name" -o . --check 2>"$name.log" ||
+    $python "$scripts/export_torch.py" "$source/testdata/models/small_models.py:$name" -o . --check 2>"$name.log" ||
       fail "$name: $(tail -n 1 "$name.log")"
     grep -q "^export_torch: $name: [0-9]* nodes, largest difference" "$name.log" || fail "$name: $(cat "$name.log")"
     case $version in
@@ -114,7 +116,7 @@ def deep():
 def nowhere():
     return torch.nn.Conv2d(3, 4, 3, device="meta"), torch.ones(1, 3, 9, 9, device="meta")
 MODELS
-  "$scripts/export_torch.py" hostile.py:resized -o . --check 2>resized.log || fail "resized: $(tail -n 1 resized.log)"
+  $python "$scripts/export_torch.py" hostile.py:resized -o . --check 2>resized.log || fail "resized: $(tail -n 1 resized.log)"
   case $version in
     1.*)
       refuse 1 "KeyError: 'no' (module '1' (Block), hostile.py:[0-9]*" hostile.py:no_key -o .
