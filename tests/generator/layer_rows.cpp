@@ -256,6 +256,29 @@ Results addmm(const Call& call) {
   return {plus(scaled, times(call.tensor("self"), call.number("beta")))};
 }
 
+/// One group, since ends of several would have to ascend.
+void draw_grouped_product(NodeDraw& d) {
+  const Shape left = d.subject(2, 2, Fill::kAny, is_filled);
+  d.beside({1, left[1], std::max<std::int64_t>(d.extent(), 1)}, 70);
+  d.indices({1}, left[0] + 1, false, DType::kInt32);
+}
+
+Results grouped_product(const Call& call) {
+  const Values& right = call.tensor("mat2");
+  const Values& ends = call.tensor("offs");
+  const Values all = contract(call.tensor("self"), "mk", right, "gkn", "mgn");
+  Values result = make_values({all.shape[0], all.shape[2]}, all.dtype);
+  for_each_place(result.shape, [&](std::size_t i, const Shape& place) {
+    std::int64_t group = 0;
+    while (group < ends.extent(0) &&
+           ends.data[index_of(group)].value <= static_cast<double>(place[0])) {
+      ++group;
+    }
+    if (group < ends.extent(0)) result.data[i] = all.at({place[0], group, place[1]});
+  });
+  return {result};
+}
+
 void draw_matmul(NodeDraw& d) {
   const Shape left = d.subject(1, 4, Fill::kAny, is_filled);
   Shape right{left.back(), std::max<std::int64_t>(d.extent(17), 1)};
@@ -597,6 +620,7 @@ const OpRow kRows[] = {
     {"batch_norm instance_norm layer_norm rms_norm group_norm", draw_norm, norm},
     {"addmm baddbmm", draw_addmm, addmm},
     {"matmul", draw_matmul, matmul},
+    {"_grouped_mm", draw_grouped_product, grouped_product},
     {"einsum", draw_einsum, einsum},
     {"scaled_dot_product_attention", draw_attention, attention},
     {"lstm gru rnn_tanh rnn_relu", draw_recurrence, recurrence},

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "boxed.hpp"
+#include "grouped_product.hpp"
 #include "quantized.hpp"
 #include "segments.hpp"
 
@@ -522,6 +523,14 @@ constexpr Decomposition kDecompositions[] = {
     {"aten.nonzero_static.default",
      "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", When::kMissing,
      &boxed<&nonzero_static>},
+
+    {"aten._grouped_mm.default",
+     "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? "
+     "out_dtype=None) -> Tensor",
+     When::kMissing, &boxed<&grouped_mm>},
+    {"transformers.grouped_mm_fallback.default",
+     "grouped_mm_fallback(Tensor self, Tensor mat2, Tensor offs) -> Tensor", When::kAlways,
+     &boxed<&grouped_mm_fallback>},
 
     {"aten._assert_async.msg", "_assert_async.msg(Tensor self, str assert_msg) -> ()",
      When::kMissing, &boxed<&assert_async>},

@@ -96,6 +96,7 @@ NPU_OPENCL_RULE(slice_scatter_element);
 NPU_OPENCL_RULE(meshgrid_element);
 // ops_gather.cpp
 NPU_OPENCL_RULE(embedding_element);
+NPU_OPENCL_RULE(grouped_product_element);
 NPU_OPENCL_RULE(gather_element);
 NPU_OPENCL_RULE(index_select_element);
 NPU_OPENCL_RULE(index_element);

@@ -127,4 +127,44 @@ ProductSpec product_of(Emitter& emitter, NodeId id) {
   return matrix_product(emitter, node.node(), tensor("self"), tensor(second), false);
 }
 
+/// _grouped_mm of rows: a row is multiplied with the matrix of the first group that ends behind it;
+/// one behind all groups is zero.
+std::string grouped_product_element(Emitter& emitter, const BoundNode& node, int,
+                                    const Index& index) {
+  const TensorId self = tensor_of(emitter, node, "self");
+  const TensorId right = tensor_of(emitter, node, "mat2");
+  const auto ends = node.tensor("offs");
+  const Shape& rows = emitter.shape(self);
+  const Shape& matrices = emitter.shape(right);
+  if (!ends || rows.size() != 2 || matrices.size() != 3) {
+    emitter.refuse(node.node(), "only a matrix whose rows are grouped is supported");
+  }
+  if (!node.is_none("bias") || !node.is_none("out_dtype")) {
+    emitter.refuse(node.node(), "a bias and out_dtype are not supported");
+  }
+  const DType dtype = emitter.dtype(self);
+  const bool fits = matrices[1] == rows[1] && emitter.shape(*ends) == Shape{matrices[0]} &&
+                    emitter.dtype(right) == dtype;
+  if (!fits) emitter.refuse(node.node(), "its operands do not fit together");
+  emitter.expect_shape(node.node(), 0, {rows[0], matrices[2]});
+  emitter.expect_dtype(node.node(), 0, dtype);
+  const std::string group = emitter.fresh("g");
+  const std::string sum = emitter.fresh("s");
+  const std::string step = emitter.fresh("k");
+  const std::string& type = emitter.index_type();
+  emitter.line(type + " " + group + " = 0;");
+  emitter.open("for (; " + group + " < " + std::to_string(matrices[0]) + "; ++" + group + ")");
+  emitter.line("if (" + emitter.element(*ends, {group}) + " > " + index[0] + ") break;");
+  emitter.close();
+  emitter.line(value_type(dtype) + " " + sum + " = 0;");
+  emitter.open("if (" + group + " < " + std::to_string(matrices[0]) + ")");
+  emitter.open("for (" + type + " " + step + " = 0; " + step + " < " + std::to_string(rows[1]) +
+               "; ++" + step + ")");
+  const std::string left = emitter.element(self, {index[0], step});
+  emitter.line(sum + " += " + left + " * " + emitter.element(right, {group, step, index[1]}) + ";");
+  emitter.close();
+  emitter.close();
+  return sum;
+}
+
 }  // namespace npu::opencl

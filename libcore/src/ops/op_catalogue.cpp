@@ -123,6 +123,14 @@ constexpr OpRow kOpRows[] = {
      kBilinear},
     {"aten.outer.default", kBroadcast, kMoves, "(Tensor self, Tensor vec2) -> Tensor", kGemm},
 
+    // A product for each run of rows; offs has their ends. As PyTorch names it, and transformers.
+    {"aten._grouped_mm.default", kOpaque, kMoves,
+     "(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? "
+     "out_dtype=None) -> Tensor",
+     kGemm, kMatrixProduct},
+    {"transformers.grouped_mm_fallback.default", kOpaque, kMoves,
+     "(Tensor self, Tensor mat2, Tensor offs) -> Tensor", kGemm, kMatrixProduct},
+
     // Attention.
     {"aten.scaled_dot_product_attention.default", kAnchor, kMoves,
      "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
@@ -348,6 +356,8 @@ constexpr OpRow kOpRows[] = {
     {"aten.pow.Tensor_Tensor", kBroadcast, kMoves, "(Tensor self, Tensor exponent) -> Tensor"},
     {"aten.maximum.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.minimum.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.max.other", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.min.other", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.atan2.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.addcmul.default", kBroadcast, kMoves,
      "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kNone,
@@ -637,13 +647,21 @@ constexpr OpRow kOpRows[] = {
      kPad},
     {"aten.reflection_pad2d.default", kInjective, kMoves, "(Tensor self, int[4] padding) -> Tensor",
      kPad},
+    {"aten.reflection_pad3d.default", kInjective, kMoves, "(Tensor self, int[6] padding) -> Tensor",
+     kPad},
     {"aten.replication_pad1d.default", kInjective, kMoves,
      "(Tensor self, int[2] padding) -> Tensor", kPad},
     {"aten.replication_pad2d.default", kInjective, kMoves,
      "(Tensor self, int[4] padding) -> Tensor", kPad},
+    {"aten.replication_pad3d.default", kInjective, kMoves,
+     "(Tensor self, int[6] padding) -> Tensor", kPad},
     {"aten.im2col.default", kInjective, kMoves,
      "(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> "
      "Tensor"},
+    {"aten.col2im.default", kOpaque, kMoves,
+     "(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, "
+     "int[2] stride) -> Tensor",
+     kNone, kFirstOperand},
     {"aten.tril.default", kInjective, kMoves, "(Tensor self, int diagonal=0) -> Tensor"},
     {"aten.triu.default", kInjective, kMoves, "(Tensor self, int diagonal=0) -> Tensor"},
 
@@ -671,10 +689,10 @@ constexpr OpRow kOpRows[] = {
     {"aten.scatter.value", kOpaque, kMoves,
      "(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", kScatter, kLastOperand},
     {"aten.scatter_add.default", kOpaque, kMoves,
-     "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", kScatter, kLastOperand},
+     "(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor", kScatter, kLastOperand},
     {"aten.scatter_reduce.two", kOpaque, kMoves,
-     "(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
-     "-> Tensor",
+     "(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool "
+     "include_self=True) -> Tensor",
      kScatter, kLastOperand},
     {"aten.slice_scatter.default", kOpaque, kMoves,
      "(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt "
@@ -783,6 +801,11 @@ constexpr OpRow kOpRows[] = {
      "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"},
     {"aten.cumprod.default", kOpaque, kMoves,
      "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"},
+    {"aten.diff.default", kOpaque, kMoves,
+     "(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor"},
+    {"aten.histc.default", kOpaque, kMoves,
+     "(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", kNone,
+     FlopRule(kFirstOperand, 3)},
     {"aten.sort.default", kOpaque, kMoves,
      "(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", kNone,
      kFirstOperand},
@@ -937,6 +960,10 @@ constexpr OpRow kOpRows[] = {
      kNone, FlopRule(kResult, 8)},
     {"aten.affine_grid_generator.default", kOpaque, kMoves,
      "(Tensor theta, int[] size, bool align_corners) -> Tensor"},
+
+    // A weight as magnitude and direction.
+    {"aten._weight_norm.default", kOpaque, kMoves, "(Tensor v, Tensor g, int dim=0) -> Tensor",
+     kNone, FlopRule(kFirstOperand, 4)},
 
     // Distances.
     {"aten.cdist.default", kOpaque, kMoves,

@@ -298,6 +298,12 @@ bool whole_source(const Candidate& candidate) {
          candidate.graph.tensor(*source).shape == candidate.graph.tensor(*index).shape;
 }
 
+bool grouped_rows(const Candidate& candidate) {
+  const auto& inputs = candidate.node.inputs;  // self, mat2 and offs, which comes before bias
+  const auto rank = [&](std::size_t i) { return candidate.graph.tensor(inputs[i]).shape.size(); };
+  return inputs.size() == 3 && candidate.bound->tensor("offs") && rank(0) == 2 && rank(1) == 3;
+}
+
 bool integer_steps(const Candidate& candidate) {
   for (const std::string_view name : {"start", "end", "step"}) {
     const BoundArgument* found = candidate.bound->find(name);
@@ -325,6 +331,10 @@ constexpr PredicateRow kPredicates[] = {
     {"foldable_batch_norm", foldable_batch_norm, true, "batch norm not behind a conv",
      "eval mode with constant weights, and the input comes from a convolution that nothing else "
      "reads"},
+    {"grouped_rows", grouped_rows, true, "not rows in groups",
+     "self is a matrix whose rows offs divides into groups, mat2 has a matrix for each, and there "
+     "is "
+     "no bias"},
     {"integer_steps", integer_steps, true, "numbers that are no integers",
      "start, end and step are integers"},
     {"keeps_first_shape", keeps_first_shape, false, "broadcasts its first operand",
@@ -510,7 +520,8 @@ Outcome try_rule(const Candidate& candidate, const OpRule& rule, const Device& d
 bool is_any_op(std::string_view op_type) {
   return op_type.starts_with("aten.") || op_type.starts_with("quantized_decomposed.") ||
          op_type == "<built-in function getitem>" || op_type == "wrap_with_set_grad_enabled" ||
-         op_type == kChannelNorm || op_type == "npu.segment_reduce";
+         op_type == kChannelNorm || op_type == "npu.segment_reduce" ||
+         op_type == "transformers.grouped_mm_fallback.default";
 }
 
 SupportResult check_node(const Graph& graph, NodeId id, const Device& device, bool is_narrowed) {

@@ -57,6 +57,8 @@ inline constexpr int kEnumerators<TypedBinary::Op> = 21;
 template <>
 inline constexpr int kEnumerators<IntegerReduction::Op> = 6;
 template <>
+inline constexpr int kEnumerators<IndexedCopy::Combine> = 4;
+template <>
 inline constexpr int kEnumerators<EpilogueStep::Kind> = 8;
 template <>
 inline constexpr int kEnumerators<Recurrence::Cell> = 4;
@@ -189,12 +191,14 @@ NPU_FIELDS(Select, element_size, extents, condition_strides, a_strides, b_stride
            isa);
 NPU_FIELDS(IntegerReduction, op, type, outer, count, inner);
 NPU_FIELDS(ArgReduction, type, greatest, has_values, outer, count, inner);
+NPU_FIELDS(SortRows, type, descending, has_values, rows, count, kept);
+NPU_FIELDS(GroupedProduct, groups, rows, inner, columns, node, isa);
 NPU_FIELDS(RunningSum, type, outer, count, inner);
 NPU_FIELDS(CopyParts::Part, source, from, to, copy);
 NPU_FIELDS(CopyParts, sources, parts);
 NPU_FIELDS(Triangle, element_size, planes, rows, columns, diagonal, upper);
 NPU_FIELDS(IndexedCopy::Index, extent, step, strides);
-NPU_FIELDS(IndexedCopy, type, scatters, accumulates, wraps, count, extents, indexed_strides,
+NPU_FIELDS(IndexedCopy, type, scatters, combine, wraps, count, extents, indexed_strides,
            other_strides, indices, node);
 NPU_FIELDS(WinogradWeights, winograd);
 NPU_FIELDS(PackedGemmWeights, gemm);

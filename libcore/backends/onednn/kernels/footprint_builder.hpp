@@ -174,6 +174,8 @@ Footprint footprint(const Select& kernel);
 Footprint footprint(const IntegerReduction& kernel);
 Footprint footprint(const ArgReduction& kernel);
 Footprint footprint(const RunningSum& kernel);
+Footprint footprint(const SortRows& kernel);
+Footprint footprint(const GroupedProduct& kernel);
 Footprint footprint(const CopyParts& kernel);
 Footprint footprint(const Triangle& kernel);
 Footprint footprint(const IndexedCopy& kernel);

@@ -97,6 +97,33 @@ Footprint footprint(const RunningSum& kernel) {
       .done();
 }
 
+Footprint footprint(const SortRows& kernel) {
+  require(is_float(kernel.type) || is_countable(kernel.type), "'type' is none that it compares");
+  require(kernel.count <= SortRows::kMostElements, "'count' is too large");
+  require(kernel.kept >= 1 && kernel.kept <= kernel.count, "'kept' is not in 1..'count'");
+  const Count elements = at_least_one(kernel.rows, "rows") * at_least_one(kernel.count, "count");
+  Footprint result =
+      FootprintBuilder().read(elements, size_of(kernel.type)).write(elements, 8).done();
+  if (kernel.has_values) {
+    const Count values = Count{kernel.rows} * kernel.kept * size_of(kernel.type);
+    result.write.bytes += static_cast<std::size_t>(values.value());
+  }
+  return result;
+}
+
+Footprint footprint(const GroupedProduct& kernel) {
+  const Count groups = at_least_one(kernel.groups, "groups");
+  const Count rows = at_least_one(kernel.rows, "rows");
+  const Count inner = at_least_one(kernel.inner, "inner");
+  const Count columns = at_least_one(kernel.columns, "columns");
+  return FootprintBuilder()
+      .read(rows * inner)
+      .read(groups * inner * Count{kernel.blocks()} * lanes_of(kernel.isa))
+      .read(groups, 8)
+      .write(rows * columns)
+      .done();
+}
+
 Footprint footprint(const CopyParts& kernel) {
   constexpr std::int64_t kMostOperands = 64;
   require(kernel.sources >= 1 && kernel.sources <= kMostOperands, "'sources' is not in 1..64");
@@ -140,10 +167,12 @@ Footprint footprint(const Triangle& kernel) {
 
 Footprint footprint(const IndexedCopy& kernel) {
   require(is_element_size(dtype_size(kernel.type)), "'type' is none that it copies");
-  require(!kernel.accumulates || is_float(kernel.type) || is_countable(kernel.type),
-          "'type' is none that it adds");
+  require(kernel.combine == IndexedCopy::Combine::kReplace || is_float(kernel.type) ||
+              is_countable(kernel.type),
+          "'type' is none that it combines");
   require(!kernel.indices.empty() && kernel.indices.size() <= IndexedCopy::kMostIndices,
           "'indices' are not 1 to 8");
+  require(kernel.extents.size() <= IndexedCopy::kMostDimensions, "'extents' are more than 16");
   const Count size = size_of(kernel.type);
   const Count other = span_of(kernel.extents, kernel.other_strides);
   Count indexed = span_of(kernel.extents, kernel.indexed_strides);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/elements.hpp"
 #include "kernels/iteration_space.hpp"
@@ -18,144 +19,261 @@ namespace npu::onednn {
 
 namespace {
 
-/// The element of the indexed tensor that the numbers at `at` point to; -1 if one is outside.
-inline std::int64_t pointed_at(const IndexedCopy& call, Addresses indices, const std::int64_t* at) {
-  std::int64_t offset = 0;
-  for (std::size_t k = 0; k < call.indices.size(); ++k) {
-    const IndexedCopy::Index& index = call.indices[k];
-    std::int64_t number = elements<std::int64_t>(indices[k])[at[k]];
-    if (number < 0 && call.wraps) number += index.extent;
-    if (number < 0 || number >= index.extent) return -1;
-    offset += number * index.step;
-  }
-  return offset;
+using Combine = IndexedCopy::Combine;
+
+/// The place that a number states in a dimension; -1 if it is outside.
+inline std::int64_t place_of(const IndexedCopy& call, std::size_t k, std::int64_t number) {
+  const IndexedCopy::Index& index = call.indices[k];
+  if (number < 0 && call.wraps) number += index.extent;
+  return number < 0 || number >= index.extent ? -1 : number * index.step;
 }
 
-/// BFloat16 is added as float, truth by or, 32 bits as the type says, 64 bits as integers.
-inline void add_element(const IndexedCopy& /*call*/, std::uint16_t* to, const std::uint16_t* from) {
-  BFloat16 sum;
-  store(sum, load(BFloat16{*to}) + load(BFloat16{*from}));
-  *to = sum.bits;
+/// NaN counts as larger and as smaller than all else.
+template <typename Number>
+inline Number extremum(Number a, Number b, bool is_most) {
+  if (b != b) return b;
+  return (is_most ? a < b : b < a) ? b : a;
 }
-inline void add_element(const IndexedCopy& /*call*/, std::uint8_t* to, const std::uint8_t* from) {
-  *to |= *from;
-}
-template <typename T>
-inline void add_element(const IndexedCopy& call, T* to, const T* from) {
-  if (call.type == DType::kFloat32) {
-    *elements<float>(static_cast<std::byte*>(static_cast<void*>(to))) +=
-        *elements<float>(static_cast<const std::byte*>(static_cast<const void*>(from)));
+
+/// Integers overflow as unsigned ones do.
+template <typename Number, typename T>
+inline void combine_as(Combine how, T* to, const T* from) {
+  Number a;
+  Number b;
+  std::memcpy(&a, to, sizeof a);
+  std::memcpy(&b, from, sizeof b);
+  if (how != Combine::kAdd) {
+    a = extremum(a, b, how == Combine::kMaximum);
+  } else if constexpr (std::is_integral_v<Number>) {
+    a = static_cast<Number>(static_cast<T>(a) + static_cast<T>(b));
   } else {
-    *to += *from;
+    a += b;
   }
+  std::memcpy(to, &a, sizeof a);
 }
 
-template <typename T>
-inline void move_element(const IndexedCopy& call, T* to, const T* from) {
-  if (call.accumulates) {
-    add_element(call, to, from);
-  } else {
-    *to = *from;
-  }
+inline void combine_elements(const IndexedCopy& call, std::uint8_t* to, const std::uint8_t* from) {
+  const bool is_or = call.combine != Combine::kMinimum;
+  *to = is_or ? *to | *from : *to & *from;  // of truth
+}
+inline void combine_elements(const IndexedCopy& call, std::uint16_t* to,
+                             const std::uint16_t* from) {
+  float sum = load(BFloat16{*to});
+  const float other = load(BFloat16{*from});
+  sum = call.combine == Combine::kAdd ? sum + other
+                                      : extremum(sum, other, call.combine == Combine::kMaximum);
+  BFloat16 result;
+  store(result, sum);
+  *to = result.bits;
+}
+inline void combine_elements(const IndexedCopy& call, std::uint32_t* to,
+                             const std::uint32_t* from) {
+  if (call.type == DType::kFloat32) return combine_as<float>(call.combine, to, from);
+  combine_as<std::int32_t>(call.combine, to, from);
+}
+inline void combine_elements(const IndexedCopy& call, std::uint64_t* to,
+                             const std::uint64_t* from) {
+  combine_as<std::int64_t>(call.combine, to, from);
 }
 
-/// One piece of a row. False if an index is outside its dimension.
-template <typename T>
-bool copy_piece(const IndexedCopy& call, const IndexedCopy::Operands& operands, std::int64_t row,
-                std::int64_t begin, std::int64_t end) {
-  const std::size_t last = call.extents.size() - 1;
+/// Where a row of the iteration space begins: in the indexed tensor, in the other one, and in each
+/// tensor of numbers.
+class RowPlace {
+ public:
+  RowPlace(const IndexedCopy& call, std::int64_t row) : call_(call) {
+    for (std::size_t i = call.extents.size() - 1; i-- > 0;) {
+      counter_[i] = row % call.extents[i];
+      row /= call.extents[i];
+      move(i, counter_[i]);
+    }
+  }
+  void next() {
+    for (std::size_t i = call_.extents.size() - 1; i-- > 0;) {
+      move(i, 1);
+      if (++counter_[i] < call_.extents[i]) return;
+      move(i, -call_.extents[i]);
+      counter_[i] = 0;
+    }
+  }
+
+  std::int64_t indexed = 0;
+  std::int64_t other = 0;
   std::int64_t at[IndexedCopy::kMostIndices]{};
-  std::int64_t steps[IndexedCopy::kMostIndices]{};
-  std::int64_t indexed = begin * call.indexed_strides[last];
-  std::int64_t other = begin * call.other_strides[last];
-  bool is_run = true;
-  for (std::size_t k = 0; k < call.indices.size(); ++k) {
-    steps[k] = call.indices[k].strides[last];
-    at[k] = begin * steps[k];
-    is_run = is_run && steps[k] == 0;
-  }
-  for (std::size_t i = last; i > 0; --i) {
-    const std::int64_t index = row % call.extents[i - 1];
-    row /= call.extents[i - 1];
-    indexed += index * call.indexed_strides[i - 1];
-    other += index * call.other_strides[i - 1];
-    for (std::size_t k = 0; k < call.indices.size(); ++k) {
-      at[k] += index * call.indices[k].strides[i - 1];
+
+ private:
+  void move(std::size_t dimension, std::int64_t steps) {
+    indexed += steps * call_.indexed_strides[dimension];
+    other += steps * call_.other_strides[dimension];
+    for (std::size_t k = 0; k < call_.indices.size(); ++k) {
+      at[k] += steps * call_.indices[k].strides[dimension];
     }
   }
-  const T* source = elements<T>(operands.indexed);
-  const T* values = elements<T>(operands.values);
+
+  const IndexedCopy& call_;
+  std::int64_t counter_[IndexedCopy::kMostDimensions]{};
+};
+
+/// A row, or a piece of it: where it begins, and from an element to the next one.
+struct RowPiece {
+  std::int64_t indexed;
+  std::int64_t other;
+  std::int64_t indexed_step;
+  std::int64_t other_step;
+  std::int64_t count;
+};
+
+template <typename T>
+inline void move_element(const IndexedCopy& call, const IndexedCopy::Operands& operands,
+                         std::int64_t indexed, std::int64_t other) {
   T* target = elements<T>(operands.target);
-  const std::int64_t indexed_step = call.indexed_strides[last];
-  const std::int64_t other_step = call.other_strides[last];
-  const auto move = [&](std::int64_t from, std::int64_t to) {
-    if (call.scatters) {
-      move_element(call, target + from, values + to);
+  if (!call.scatters) {
+    target[other] = elements<T>(operands.indexed)[indexed];
+  } else if (call.combine == Combine::kReplace) {
+    target[indexed] = elements<T>(operands.values)[other];
+  } else {
+    combine_elements(call, target + indexed, elements<T>(operands.values) + other);
+  }
+}
+
+/// Without an index that changes.
+template <typename T>
+void copy_whole(const IndexedCopy& call, const IndexedCopy::Operands& operands,
+                const RowPiece& piece) {
+  if (piece.indexed_step == 1 && piece.other_step == 1 && call.combine == Combine::kReplace) {
+    const T* from = call.scatters ? elements<T>(operands.values) + piece.other
+                                  : elements<T>(operands.indexed) + piece.indexed;
+    T* to = elements<T>(operands.target) + (call.scatters ? piece.indexed : piece.other);
+    std::memcpy(to, from, static_cast<std::size_t>(piece.count) * sizeof(T));
+    return;
+  }
+  for (std::int64_t i = 0; i < piece.count; ++i) {
+    move_element<T>(call, operands, piece.indexed + i * piece.indexed_step,
+                    piece.other + i * piece.other_step);
+  }
+}
+
+/// Numbers of one dimension of neighbours, read: those that follow each other, as those of windows
+/// and of borders do, are one copy. False if one is outside.
+template <typename T>
+bool copy_runs(const IndexedCopy& call, const IndexedCopy::Operands& operands,
+               const RowPiece& piece, std::int64_t extent, const std::int64_t* number) {
+  const T* source = elements<T>(operands.indexed) + piece.indexed;
+  T* target = elements<T>(operands.target) + piece.other;
+  for (std::int64_t i = 0; i < piece.count;) {
+    const std::int64_t first = number[i];
+    std::int64_t length = 1;
+    while (i + length < piece.count && number[i + length] == first + length) ++length;
+    const std::int64_t where = first < 0 && call.wraps ? first + extent : first;
+    if (static_cast<std::uint64_t>(where) >= static_cast<std::uint64_t>(extent)) return false;
+    length = std::min(length, extent - where);  // what wraps around, or is outside, is next
+    if (length == 1) {
+      target[i] = source[where];
     } else {
-      target[to] = source[from];
+      std::memcpy(target + i, source + where, static_cast<std::size_t>(length) * sizeof(T));
     }
-  };
-  if (is_run) {
-    const std::int64_t offset = pointed_at(call, operands.indices, at);
-    if (offset < 0) return false;
-    indexed += offset;
-    if (indexed_step == 1 && other_step == 1 && !call.accumulates) {
-      const T* from = call.scatters ? values + other : source + indexed;
-      T* to = target + (call.scatters ? indexed : other);
-      std::memcpy(to, from, static_cast<std::size_t>(end - begin) * sizeof(T));
-      return true;
-    }
-    for (std::int64_t i = 0; i < end - begin; ++i) {
-      move(indexed + i * indexed_step, other + i * other_step);
-    }
-    return true;
-  }
-  if (call.indices.size() == 1) {  // the common case
-    const IndexedCopy::Index& index = call.indices.front();
-    const std::int64_t* number = elements<std::int64_t>(operands.indices[0]) + at[0];
-    const std::int64_t extent = index.extent;
-    const std::int64_t step = index.step;
-    const std::int64_t wrap = call.wraps ? extent : 0;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t place = *number < 0 ? *number + wrap : *number;
-      if (static_cast<std::uint64_t>(place) >= static_cast<std::uint64_t>(extent)) return false;
-      move(indexed + place * step, other);
-      indexed += indexed_step;
-      other += other_step;
-      number += steps[0];
-    }
-    return true;
-  }
-  for (std::int64_t i = begin; i < end; ++i) {
-    const std::int64_t offset = pointed_at(call, operands.indices, at);
-    if (offset < 0) return false;
-    move(indexed + offset, other);
-    indexed += indexed_step;
-    other += other_step;
-    for (std::size_t k = 0; k < call.indices.size(); ++k) at[k] += steps[k];
+    i += length;
   }
   return true;
 }
 
+/// One index that changes along the row, the common case. False if a number is outside.
+template <typename T>
+bool copy_along(const IndexedCopy& call, const IndexedCopy::Operands& operands, RowPiece piece,
+                const IndexedCopy::Index& index, const std::int64_t* number) {
+  const std::int64_t stride = index.strides.back();
+  const bool has_runs = !call.scatters && index.step == 1 && stride == 1 && piece.other_step == 1 &&
+                        piece.indexed_step == 0;
+  if (has_runs) return copy_runs<T>(call, operands, piece, index.extent, number);
+  const std::int64_t extent = index.extent;
+  const std::int64_t wrap = call.wraps ? extent : 0;
+  for (std::int64_t i = 0; i < piece.count; ++i) {
+    const std::int64_t where = *number < 0 ? *number + wrap : *number;
+    if (static_cast<std::uint64_t>(where) >= static_cast<std::uint64_t>(extent)) return false;
+    move_element<T>(call, operands, piece.indexed + where * index.step, piece.other);
+    piece.indexed += piece.indexed_step;
+    piece.other += piece.other_step;
+    number += stride;
+  }
+  return true;
+}
+
+/// One piece of a row. False if an index is outside its dimension.
+template <typename T>
+bool copy_piece(const IndexedCopy& call, const IndexedCopy::Operands& operands,
+                const RowPlace& place, std::int64_t begin, std::int64_t end) {
+  const std::size_t last = call.extents.size() - 1;
+  RowPiece piece{place.indexed + begin * call.indexed_strides[last],
+                 place.other + begin * call.other_strides[last], call.indexed_strides[last],
+                 call.other_strides[last], end - begin};
+  // Numbers that stay the same along the row are looked up once.
+  const std::int64_t* numbers[IndexedCopy::kMostIndices];
+  std::size_t moving[IndexedCopy::kMostIndices];
+  std::size_t moves = 0;
+  for (std::size_t k = 0; k < call.indices.size(); ++k) {
+    const std::int64_t step = call.indices[k].strides[last];
+    numbers[k] = elements<std::int64_t>(operands.indices[k]) + place.at[k] + begin * step;
+    if (step != 0) {
+      moving[moves++] = k;
+      continue;
+    }
+    const std::int64_t offset = place_of(call, k, *numbers[k]);
+    if (offset < 0) return false;
+    piece.indexed += offset;
+  }
+  if (moves == 0) {
+    copy_whole<T>(call, operands, piece);
+    return true;
+  }
+  if (moves == 1) {
+    const std::size_t k = moving[0];
+    return copy_along<T>(call, operands, piece, call.indices[k], numbers[k]);
+  }
+  for (std::int64_t i = 0; i < piece.count; ++i) {
+    std::int64_t from = piece.indexed;
+    for (std::size_t m = 0; m < moves; ++m) {
+      const std::size_t k = moving[m];
+      const std::int64_t offset = place_of(call, k, *numbers[k]);
+      if (offset < 0) return false;
+      from += offset;
+      numbers[k] += call.indices[k].strides[last];
+    }
+    move_element<T>(call, operands, from, piece.other);
+    piece.indexed += piece.indexed_step;
+    piece.other += piece.other_step;
+  }
+  return true;
+}
+
+/// A row of elements in pieces, or short rows several at a time.
 template <typename T>
 bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands) {
   const std::int64_t width = call.extents.back();
   const std::int64_t total = product(call.extents);
   const std::int64_t rows = total / width;
   constexpr std::int64_t kPiece = 4096;
-  const std::int64_t pieces = rows == 1 ? (width + kPiece - 1) / kPiece : 1;
-  const std::int64_t length = pieces == 1 ? width : kPiece;
+  const bool is_cut = rows == 1 && width > kPiece;
+  const std::int64_t length = is_cut ? kPiece : width;
+  const std::int64_t together = is_cut ? 1 : std::max<std::int64_t>(1, kPiece / width);
   if (call.scatters) {
     std::memcpy(operands.target, operands.indexed,
                 static_cast<std::size_t>(call.count) * sizeof(T));
   }
   const bool is_shared = !call.scatters && total >= kParallelElements;
   std::atomic<bool> failed = false;
-  share_pieces(rows * pieces, threads_for(is_shared), [&](std::int64_t i, int) {
-    const std::int64_t begin = i % pieces * length;
-    const std::int64_t end = std::min(width, begin + length);
-    if (!copy_piece<T>(call, operands, i / pieces, begin, end)) failed = true;
-  });
+  const auto copy_rows = [&](std::int64_t first, std::int64_t last) {
+    if (is_cut) {
+      const std::int64_t begin = first * length;
+      const std::int64_t end = std::min(width, begin + length);
+      if (!copy_piece<T>(call, operands, RowPlace(call, 0), begin, end)) failed = true;
+      return;
+    }
+    RowPlace place(call, first);
+    for (std::int64_t row = first; row < last; ++row, place.next()) {
+      if (!copy_piece<T>(call, operands, place, 0, width)) failed = true;
+    }
+  };
+  share_range(is_cut ? (width + length - 1) / length : rows, together, threads_for(is_shared),
+              copy_rows);
   return !failed;
 }
 

@@ -36,6 +36,9 @@ struct GatherRows {
 struct IndexedCopy {
   static constexpr std::string_view kName = "indexed-copy";
   static constexpr std::size_t kMostIndices = 8;
+  static constexpr std::size_t kMostDimensions = 16;  ///< of the iteration space
+  /// What becomes of an element and what is written to it.
+  enum class Combine : std::uint8_t { kReplace, kAdd, kMaximum, kMinimum };
   /// int64 numbers for one dimension of the indexed tensor.
   struct Index {
     std::int64_t extent = 1;            ///< of the dimension
@@ -43,10 +46,10 @@ struct IndexedCopy {
     std::vector<std::int64_t> strides;  ///< of the numbers in the iteration space
   };
   DType type = DType::kFloat32;
-  bool scatters = false;     ///< writes to the indexed tensor, else reads it
-  bool accumulates = false;  ///< adds what it writes
-  bool wraps = false;        ///< an index counts from the end if it is negative
-  std::int64_t count = 1;    ///< elements of the indexed tensor
+  bool scatters = false;  ///< writes to the indexed tensor, else reads it
+  Combine combine = Combine::kReplace;
+  bool wraps = false;      ///< an index counts from the end if it is negative
+  std::int64_t count = 1;  ///< elements of the indexed tensor
   std::vector<std::int64_t> extents;
   std::vector<std::int64_t> indexed_strides;  ///< of the indexed tensor; 0 where indices move it
   std::vector<std::int64_t> other_strides;    ///< of what is written: the target, or the values

@@ -14,6 +14,7 @@
 #include "kernels/grid_sample.hpp"
 #include "kernels/group_norm.hpp"
 #include "kernels/grouped_convolution.hpp"
+#include "kernels/grouped_product.hpp"
 #include "kernels/half_gemm.hpp"
 #include "kernels/implicit_gemm.hpp"
 #include "kernels/integer_product.hpp"
@@ -29,6 +30,7 @@
 #include "kernels/scale_shift.hpp"
 #include "kernels/scans.hpp"
 #include "kernels/softmax.hpp"
+#include "kernels/sort.hpp"
 #include "kernels/squeeze_excite.hpp"
 #include "kernels/typed_binary.hpp"
 #include "kernels/winograd.hpp"
@@ -59,9 +61,9 @@ using Kernel =
                 // What oneDNN has no primitive for, or only a slow one.
                 ScaleShift, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
                 MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm,
-                TypedBinary, Select, IntegerReduction, ArgReduction, RunningSum, Quantize,
-                Dequantize, ByteTable, QuantizedBinary, QuantizedAverage, QuantizedResample,
-                SplitRows, AttentionSum, IntegerProduct,
+                TypedBinary, Select, IntegerReduction, ArgReduction, RunningSum, SortRows,
+                GroupedProduct, Quantize, Dequantize, ByteTable, QuantizedBinary, QuantizedAverage,
+                QuantizedResample, SplitRows, AttentionSum, IntegerProduct,
                 // Copies.
                 Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
                 CopyParts, Triangle, IndexedCopy>::Type;

@@ -97,6 +97,9 @@ void check_indices(const Lowering& lowering, const IndexCall& call) {
   if (call.indices.size() > IndexedCopy::kMostIndices) {
     lowering.refuse("indices", "more than 8 are not supported");
   }
+  if (call.copy.indexed_strides.size() > IndexedCopy::kMostDimensions) {
+    lowering.refuse("indices", "values of more than 16 dimensions are not supported");
+  }
 }
 
 /// Reads elements of `self`, in the space of the result.
@@ -189,6 +192,20 @@ IndexCall along_dimension(Lowering& lowering, const BoundNode& node, TensorId se
   return call;
 }
 
+/// What scatter, scatter_add and scatter_reduce do to an element.
+IndexedCopy::Combine combine_of(const Lowering& lowering, const BoundNode& node) {
+  using Combine = IndexedCopy::Combine;
+  const std::string_view name = functional_name(node.node().op_type);
+  if (name == "scatter_add") return Combine::kAdd;
+  if (name != "scatter_reduce") return Combine::kReplace;
+  if (!node.boolean("include_self")) lowering.refuse("include_self", "only true is supported");
+  const std::string reduce = node.string("reduce");
+  if (reduce == "sum") return Combine::kAdd;
+  if (reduce == "amax") return Combine::kMaximum;
+  if (reduce != "amin") lowering.refuse("reduce", "only sum, amax and amin are supported");
+  return Combine::kMinimum;
+}
+
 }  // namespace
 
 void lower_index(Lowering& lowering, const BoundNode& node) {
@@ -202,7 +219,7 @@ void lower_index_put(Lowering& lowering, const BoundNode& node) {
   const TensorId self = tensor_argument(lowering, node, "self");
   Shape shape;
   IndexCall call = advanced_index(lowering, node, lowering.shape(self), shape);
-  call.copy.accumulates = node.boolean("accumulate");
+  if (node.boolean("accumulate")) call.copy.combine = IndexedCopy::Combine::kAdd;
   define_written(lowering, self, mixed_argument(lowering, node, "values"), shape, std::move(call));
 }
 
@@ -240,7 +257,7 @@ void lower_scatter(Lowering& lowering, const BoundNode& node) {
   const MixedOperand values = mixed_argument(lowering, node, has_number ? "value" : "src");
   IndexCall call =
       along_dimension(lowering, node, self, has_number ? shape : shape_of(lowering, values));
-  call.copy.accumulates = functional_name(node.node().op_type) == "scatter_add";
+  call.copy.combine = combine_of(lowering, node);
   if (!has_number && shape_of(lowering, values) != shape) {
     lowering.refuse("src", "a shape that is not that of 'index' is not supported");
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "lowering/lowering.hpp"
+#include "lowering/promotion.hpp"
 
 namespace npu::onednn {
 
@@ -437,6 +438,34 @@ Lowered<Done> lower_matmul(Lowering& lowering, const BoundNode& node) {
   if (a_shape.size() == 1) shape.erase(shape.end() - (b_shape.size() == 1 ? 1 : 2));
   lowering.define_computed(lowering.result(), shape, dtype, lowering.reshaped(*product, shape));
   return Done{};
+}
+
+/// _grouped_mm of rows: each group of them times a matrix of its own, laid out in blocks of
+/// columns, once if it is constant.
+void lower_grouped_product(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = tensor_argument(lowering, node, "self");
+  const TensorId right = tensor_argument(lowering, node, "mat2");
+  const auto offsets = node.tensor("offs");
+  const Shape& rows = lowering.shape(self);
+  const Shape& matrices = lowering.shape(right);
+  if (!offsets || rows.size() != 2 || matrices.size() != 3) {
+    lowering.refuse("self", "only a matrix whose rows are grouped is supported");
+  }
+  if (!node.is_none("bias")) lowering.refuse("bias", "a bias is not supported");
+  if (!node.is_none("out_dtype")) lowering.refuse("out_dtype", "it is not supported");
+  if (matrices[1] != rows[1] || lowering.shape(*offsets) != Shape{matrices[0]}) {
+    lowering.invalid("its operands do not fit");
+  }
+  const GroupedProduct call{matrices[0], rows[0], rows[1], matrices[2], node_text(lowering.node())};
+  const Value left = lowering.plain(lowering.operand(self, DType::kFloat32));
+  const Value weight = lowering.in_layout(
+      swapped(lowering.strided(lowering.operand(right, DType::kFloat32))),
+      lowering.blocked({matrices[0], matrices[2], matrices[1]}, DType::kFloat32));
+  const Value ends = lowering.plain(cast_value(lowering, lowering.stored(*offsets), DType::kInt64));
+  const Shape result{rows[0], matrices[2]};
+  const Value target = lowering.temporary(DType::kFloat32, plain_layout(result, DType::kFloat32));
+  lowering.add_kernel({left, weight, ends}, target, call);
+  lowering.define_computed(lowering.result(), result, lowering.dtype(self), target);
 }
 
 }  // namespace npu::onednn

@@ -113,6 +113,62 @@ void lower_arg_reduction(Lowering& lowering, const BoundNode& node) {
   lowering.define_moved(outputs.back(), result, DType::kInt64, places);
 }
 
+/// sort, argsort and topk, of rows along the last dimension.
+void lower_sort(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = tensor_argument(lowering, node, "self");
+  const std::string_view name = functional_name(node.node().op_type);
+  const bool takes_most = name == "topk";
+  const DType dtype = lowering.dtype(self);
+  const DType type = arithmetic_type(lowering, dtype);
+  if (type != lowering.storage_type(dtype)) lowering.refuse("self", "its dtype is not supported");
+  const Shape& stated = lowering.shape(self);
+  const Shape shape = stated.empty() ? Shape{1} : stated;
+  const std::size_t d = normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
+  SortRows call{.type = type, .rows = element_count(shape) / shape[d], .count = shape[d]};
+  call.descending = node.boolean(takes_most ? "largest" : "descending");
+  call.kept = takes_most ? node.integer("k") : shape[d];
+  call.has_values = name != "argsort";
+  if (call.kept < 1 || call.kept > call.count) lowering.refuse("k", "it is not in 1..a row");
+  if (call.count > SortRows::kMostElements) lowering.refuse("self", "its rows are too long");
+  const auto& outputs = lowering.node().outputs;
+  if (outputs.size() != (call.has_values ? 2 : 1))
+    lowering.invalid("it has another number of results");
+
+  Value source = lowering.stored(self);
+  if (d + 1 != shape.size()) {
+    std::vector<int> order;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      order.push_back(static_cast<int>(i < d ? i : i == d ? shape.size() - 1 : i - 1));
+    }
+    source = lowering.strided(source);
+    source.layout = source.layout.permute_axes(order);
+  }
+  source = lowering.plain(source);
+  // One buffer: places of whole rows, then elements that are kept.
+  const auto size = static_cast<std::int64_t>(dtype_size(type));
+  const std::int64_t places_bytes = call.rows * call.count * 8;
+  const std::int64_t bytes = places_bytes + (call.has_values ? call.rows * call.kept * size : 0);
+  const Value both = lowering.temporary(DType::kUInt8, plain_layout({bytes}, DType::kUInt8));
+  lowering.add_kernel({source}, both, call);
+  Shape kept = shape;
+  kept[d] = call.kept;
+  const auto define = [&](TensorId output, DType as, DType stored, std::int64_t row,
+                          std::int64_t offset) {
+    std::vector<std::int64_t> strides(kept.size(), 1);
+    for (std::size_t i = kept.size(); i-- > 0;) {
+      if (i == d) continue;
+      strides[i] = row;
+      row *= kept[i];
+    }
+    const Layout layout =
+        stated.empty() ? plain_layout({}, stored) : strided_layout(kept, strides, stored);
+    lowering.define_moved(output, stated.empty() ? stated : kept, as,
+                          Value{stored, layout, both.buffer, offset});
+  };
+  if (call.has_values) define(outputs[0], dtype, type, call.kept, places_bytes / size);
+  define(outputs.back(), DType::kInt64, DType::kInt64, call.count, 0);
+}
+
 void lower_running_sum(Lowering& lowering, const BoundNode& node) {
   const TensorId self = tensor_argument(lowering, node, "self");
   const DType dtype = lowering.dtype(self);

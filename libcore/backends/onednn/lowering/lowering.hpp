@@ -492,6 +492,8 @@ void lower_vector_norm(Lowering& lowering, const BoundNode& node);
 void lower_integer_reduction(Lowering& lowering, const BoundNode& node);
 void lower_arg_reduction(Lowering& lowering, const BoundNode& node);
 void lower_running_sum(Lowering& lowering, const BoundNode& node);
+void lower_sort(Lowering& lowering, const BoundNode& node);
+void lower_grouped_product(Lowering& lowering, const BoundNode& node);
 /// True for arithmetic on floats of one dtype, perhaps with a number, that is not rounded.
 bool has_one_float_dtype(const Lowering& lowering, const BoundNode& node);
 void lower_embedding(Lowering& lowering, const BoundNode& node);

@@ -333,13 +333,31 @@ std::vector<Kernel> samples() {
   result.emplace_back(IntegerReduction{IntegerReduction::Op::kProduct, DType::kInt32, 2, 3, 5});
   result.emplace_back(ArgReduction{DType::kBFloat16, true, true, 2, 3, 5});
   result.emplace_back(RunningSum{DType::kFloat32, 2, 3, 5});
+  result.emplace_back(SortRows{DType::kInt32, true, true, 3, 7, 4});
+  result.emplace_back(GroupedProduct{2, 9, 5, 19, "g", isa});
   result.emplace_back(CopyParts{
       2, {{0, 14, 0, {4, {3, 5}, {-5, -1}, {5, 1}}}, {1, 2, 6, {4, {2, 3}, {4, 0}, {5, 1}}}}});
   result.emplace_back(Triangle{8, 2, 3, 5, 1, true});
-  result.emplace_back(IndexedCopy{
-      DType::kFloat32, false, false, true, 20, {3, 5}, {0, 1}, {5, 1}, {{4, 5, {1, 0}}}, "i"});
-  result.emplace_back(IndexedCopy{
-      DType::kInt64, true, true, false, 20, {3, 5}, {5, 0}, {5, 1}, {{5, 1, {5, 1}}}, "s"});
+  result.emplace_back(IndexedCopy{DType::kFloat32,
+                                  false,
+                                  IndexedCopy::Combine::kReplace,
+                                  true,
+                                  20,
+                                  {3, 5},
+                                  {0, 1},
+                                  {5, 1},
+                                  {{4, 5, {1, 0}}},
+                                  "i"});
+  result.emplace_back(IndexedCopy{DType::kInt64,
+                                  true,
+                                  IndexedCopy::Combine::kAdd,
+                                  false,
+                                  20,
+                                  {3, 5},
+                                  {5, 0},
+                                  {5, 1},
+                                  {{5, 1, {5, 1}}},
+                                  "s"});
   if (isa >= VectorIsa::kAvx2) {
     result.emplace_back(WinogradWeights{std::get<Winograd>(result[0])});
     Winograd strided = std::get<Winograd>(result[0]);

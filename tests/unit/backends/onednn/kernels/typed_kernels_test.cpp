@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -17,13 +18,17 @@ namespace {
 
 /// Runs a kernel on vectors; `count` elements of the target.
 template <typename To, typename... From>
-std::vector<To> run(Kernel kernel, std::size_t count, std::vector<From>... reads) {
-  set_isa(kernel, cpu_vector_isa());
+std::vector<To> run_for_isa(const Kernel& kernel, std::size_t count, std::vector<From>... reads) {
   std::vector<To> target(count);
   std::vector<std::byte*> addresses{static_cast<std::byte*>(static_cast<void*>(reads.data()))...};
   addresses.push_back(static_cast<std::byte*>(static_cast<void*>(target.data())));
   run_kernel(kernel, addresses);
   return target;
+}
+template <typename To, typename... From>
+std::vector<To> run(Kernel kernel, std::size_t count, const std::vector<From>&... reads) {
+  set_isa(kernel, cpu_vector_isa());
+  return run_for_isa<To>(kernel, count, reads...);
 }
 
 using Longs = std::vector<std::int64_t>;
@@ -209,22 +214,107 @@ TEST_CASE("a selection broadcasts", "[onednn][kernels][typed]") {
 
 TEST_CASE("elements are read and written by index", "[onednn][kernels][typed]") {
   // x[[2, -1], :] of a 3 x 2 tensor.
-  IndexedCopy read{DType::kFloat32,  false,     false, true, 6, {2, 2}, {0, 1}, {2, 1},
-                   {{3, 2, {1, 0}}}, "node 'n'"};
+  using Combine = IndexedCopy::Combine;
+  IndexedCopy read{DType::kFloat32, false,  Combine::kReplace, true,      6, {2, 2},
+                   {0, 1},          {2, 1}, {{3, 2, {1, 0}}},  "node 'n'"};
   CHECK(run<float>(read, 4, Floats{1, 2, 3, 4, 5, 6}, Longs{2, -1}) == Floats{5, 6, 5, 6});
   read.wraps = false;
   CHECK_THROWS_WITH(run<float>(read, 4, Floats{1, 2, 3, 4, 5, 6}, Longs{2, -1}),
                     Catch::Contains("node 'n': an index is outside its dimension"));
   // x[[0, 0, 2]] = values, and += values: of two for one element the later one counts.
-  IndexedCopy written{DType::kInt64, true, false, true,          3,
-                      {3},           {0},  {1},   {{3, 1, {1}}}, "node 'n'"};
+  IndexedCopy written{DType::kInt64, true, Combine::kReplace, true,      3, {3},
+                      {0},           {1},  {{3, 1, {1}}},     "node 'n'"};
   CHECK(run<std::int64_t>(written, 3, Longs{7, 8, 9}, Longs{1, 2, 3}, Longs{0, 0, -1}) ==
         Longs{2, 8, 3});
-  written.accumulates = true;
+  written.combine = Combine::kAdd;
   CHECK(run<std::int64_t>(written, 3, Longs{7, 8, 9}, Longs{1, 2, 3}, Longs{0, 0, 2}) ==
         Longs{10, 8, 12});
+  written.combine = Combine::kMaximum;
+  CHECK(run<std::int64_t>(written, 3, Longs{7, 8, 9}, Longs{8, 11, -3}, Longs{0, 0, 2}) ==
+        Longs{11, 8, 9});
+  written.combine = Combine::kMinimum;
+  CHECK(run<std::int64_t>(written, 3, Longs{7, 8, 9}, Longs{8, 11, -3}, Longs{0, 0, 2}) ==
+        Longs{7, 8, -3});
+  written.type = DType::kFloat32;
+  const float nan = std::nanf("");
+  const auto least = run<float>(written, 3, Floats{7, nan, 9}, Floats{8, 1, nan}, Longs{0, 1, 2});
+  CHECK((least[0] == 7 && std::isnan(least[1]) && std::isnan(least[2])));
   CHECK_THROWS_AS(run<std::int64_t>(written, 3, Longs{7, 8, 9}, Longs{1, 2, 3}, Longs{0, 3, 2}),
                   Error);
+}
+
+TEST_CASE("several indices, of which some stay the same along a row", "[onednn][kernels][typed]") {
+  // x[:, rows[2, 1], columns[1, 3]] of a 2 x 2 x 4 tensor, in rows of 3.
+  IndexedCopy call{
+      DType::kFloat32, false,     IndexedCopy::Combine::kReplace,         false,     16, {2, 2, 3},
+      {8, 0, 0},       {6, 3, 1}, {{2, 4, {0, 1, 0}}, {4, 1, {0, 0, 1}}}, "node 'n'"};
+  Floats x(16);
+  std::iota(x.begin(), x.end(), 0.0F);
+  CHECK(run<float>(call, 12, x, Longs{1, 0}, Longs{3, 0, 2}) ==
+        Floats{7, 4, 6, 3, 0, 2, 15, 12, 14, 11, 8, 10});
+  CHECK_THROWS_AS(run<float>(call, 12, x, Longs{1, 2}, Longs{3, 0, 2}), Error);
+}
+
+TEST_CASE("sorting is stable, NaN is the largest, and zeros are equal",
+          "[onednn][kernels][typed]") {
+  const float nan = std::nanf("");
+  const Floats row{2, nan, -0.0F, 1, 0, -INFINITY, nan, INFINITY};
+  SortRows call{DType::kFloat32, false, false, 1, 8, 8};
+  CHECK(run<std::int64_t>(call, 8, row) == Longs{5, 2, 4, 3, 0, 7, 1, 6});
+  call.descending = true;
+  CHECK(run<std::int64_t>(call, 8, row) == Longs{1, 6, 7, 0, 3, 2, 4, 5});
+  call.kept = 3;
+  auto first = run<std::int64_t>(call, 8, row);
+  first.resize(3);
+  CHECK(first == Longs{1, 6, 7});
+  const Longs wide{3, INT64_MIN, 3, INT64_MAX, 0};
+  SortRows longs{DType::kInt64, false, true, 1, 5, 5};
+  CHECK(run<std::int64_t>(longs, 10, wide) == Longs{1, 4, 0, 2, 3, INT64_MIN, 0, 3, 3, INT64_MAX});
+  longs.descending = true;
+  CHECK(run<std::int64_t>(longs, 10, wide) == Longs{3, 0, 2, 4, 1, INT64_MAX, 3, 3, 0, INT64_MIN});
+  CHECK(run<std::int64_t>(SortRows{DType::kBool, true, false, 2, 3, 3}, 6,
+                          Bytes{0, 1, 0, 1, 1, 0}) == Longs{1, 0, 2, 0, 1, 2});
+}
+
+TEST_CASE("rows of each group are multiplied with its matrix", "[onednn][kernels][typed]") {
+  for (const VectorIsa isa : {VectorIsa::kAny, VectorIsa::kAvx2, VectorIsa::kAvx512}) {
+    if (isa > cpu_vector_isa()) continue;
+    const std::int64_t lanes = lanes_of(isa), groups = 3, rows = 40, inner = 5;
+    for (const std::int64_t columns : {1L, 7L, 16L, 37L}) {
+      const GroupedProduct call{groups, rows, inner, columns, "node 'n'", isa};
+      CAPTURE(lanes, columns);
+      Floats source(static_cast<std::size_t>(rows * inner));
+      for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<float>(i % 11) - 5;
+      Floats weight(static_cast<std::size_t>(groups * call.blocks() * inner * lanes));
+      const auto weight_of = [](std::int64_t g, std::int64_t k, std::int64_t c) {
+        return static_cast<float>((g * 7 + k * 3 + c) % 13) - 6;
+      };
+      for (std::int64_t g = 0; g < groups; ++g) {
+        for (std::int64_t k = 0; k < inner; ++k) {
+          for (std::int64_t c = 0; c < columns; ++c) {
+            const std::int64_t block = g * call.blocks() + c / lanes;
+            weight[static_cast<std::size_t>((block * inner + k) * lanes + c % lanes)] =
+                weight_of(g, k, c);
+          }
+        }
+      }
+      const Longs ends{17, 17, 38};
+      Floats wanted(static_cast<std::size_t>(rows * columns), 0.0F);
+      for (std::int64_t r = 0; r < 38; ++r) {
+        for (std::int64_t c = 0; c < columns; ++c) {
+          for (std::int64_t k = 0; k < inner; ++k) {
+            wanted[static_cast<std::size_t>(r * columns + c)] +=
+                source[static_cast<std::size_t>(r * inner + k)] * weight_of(r < 17 ? 0 : 2, k, c);
+          }
+        }
+      }
+      CHECK(run_for_isa<float>(call, wanted.size(), source, weight, ends) == wanted);
+      CHECK_THROWS_WITH(run_for_isa<float>(call, wanted.size(), source, weight, Longs{17, 16, 38}),
+                        Catch::Contains("node 'n': offsets do not ascend up to 40"));
+      CHECK_THROWS_AS(run_for_isa<float>(call, wanted.size(), source, weight, Longs{1, 2, 41}),
+                      Error);
+    }
+  }
 }
 
 TEST_CASE("parts are copied backwards and over each other", "[onednn][kernels][typed]") {
