@@ -6,6 +6,7 @@
 
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/text.hpp"
+#include "target/decompose_list.hpp"
 
 namespace npu {
 namespace {
@@ -63,7 +64,8 @@ std::string conditions_text(const OpRule& rule) {
   return text;
 }
 
-void add_device(const Device& device, std::vector<std::vector<std::string>>& rows) {
+void add_device(const Target& target, const Device& device,
+                std::vector<std::vector<std::string>>& rows) {
   if (device.any_op)
     rows.push_back({device.name, "*", dtypes_text(device.dtypes), "any", "any",
                     "every aten and quantized_decomposed op"});
@@ -77,6 +79,9 @@ void add_device(const Device& device, std::vector<std::vector<std::string>>& row
   for (const std::string& alias : device.aliases) {
     if (!device.rules_by_type.contains(alias))
       own.push_back({device.name, alias, "any", "any", "any", "no cost"});
+  }
+  for (const std::string& op : decompose_list(target, device.name)) {
+    own.push_back({device.name, op, "any", "any", "any", "decomposed"});
   }
   std::stable_sort(own.begin(), own.end(),
                    [](const auto& a, const auto& b) { return a[1] < b[1]; });
@@ -100,7 +105,7 @@ std::string format_target_ops(const Target& target, const std::string& device) {
   std::string names;
   for (const Device& candidate : target.devices) {
     names += (names.empty() ? "" : ", ") + candidate.name;
-    if (device.empty() || candidate.name == device) add_device(candidate, rows);
+    if (device.empty() || candidate.name == device) add_device(target, candidate, rows);
   }
   if (!device.empty() && target.find_device(device) == nullptr) {
     throw Error(ErrorCode::kUsage,

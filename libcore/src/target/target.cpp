@@ -50,7 +50,9 @@ void name_forms(Json& types) {
 Json built_in_description(const EmbeddedTarget& embedded, const std::string& file) {
   Json json = parse_json(embedded.text, file);
   for (Json& device : json.at("devices")) {
-    if (Json* aliases = find_member(device, "aliases")) name_forms(*aliases);
+    for (const char* list : {"aliases", "decompose"}) {
+      if (Json* types = find_member(device, list)) name_forms(*types);
+    }
     if (Json& ops = device.at("ops"); ops.is_array()) {
       for (Json& rule : ops) name_forms(rule.at("types"));
     }

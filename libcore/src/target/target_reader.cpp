@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "target/align_rules.hpp"
+#include "target/decompose_list.hpp"
 #include "target/op_rule_reader.hpp"
 #include "target/quantization_rules.hpp"
 #include "target/target_fields.hpp"
@@ -95,6 +96,7 @@ class TargetReader {
                         "dtypes",
                         "rank",
                         "aliases",
+                        "decompose",
                         "align",
                         "quantization",
                         "fusion",
@@ -127,6 +129,7 @@ class TargetReader {
     if (const Json* ops = fields_.member(json, pointer, "ops", true))
       OpRuleReader(fields_).read(*ops, pointer + "/ops", device);
     read_aliases(json, pointer + "/aliases", device);
+    check_decompose_list(json, file_, pointer, diagnostics_);  // kept in Target::json
     if (const Json* align = find_member(json, "align")) {
       if (fields_.check_object(*align, pointer + "/align")) {
         check_align_rules(*align, file_, pointer + "/align", diagnostics_);

@@ -30,7 +30,8 @@ struct TagOptions {
 /// Gives every node a device: the first of the target, in its order, that runs the node, unless a
 /// rule or a kept tag says otherwise. A getitem goes where its producer goes. Nodes that follow
 /// from weights and constants alone, and that the device would compute in every run or that would
-/// cut the graph, are folded (npu-ir(5)); ids change if there are any. Sets `npu.target` and each
+/// cut the graph, are folded (npu-ir(5)), and a node whose op a device names in `decompose` becomes
+/// nodes that it runs; ids change if there are any. Sets `npu.target` and each
 /// node's device and device_reason, and drops partitions and fusion groups of an earlier run.
 /// Adds an error for a forced or kept device that cannot run its node and for a node that no device
 /// runs; a warning for a glob that matches nothing. The graph is unchanged if there are errors.
@@ -68,13 +69,14 @@ struct TagReport {
       0;  ///< of `nodes`: those that their device computes when it compiles
   double flops = 0;
   double bytes = 0;
+  std::map<std::string, std::int64_t> decomposed;  ///< by op: how many of its nodes became others
 };
 
 /// The report of a tagged graph.
 TagReport tag_report(const Graph& graph, const Target& target);
 
-/// Two tables with aligned columns: op types, then devices with their share of nodes, FLOPs and
-/// bytes. Behind them stand how many nodes are constant, and format_left_device.
+/// Tables with aligned columns: op types, then devices with their share of nodes, FLOPs and bytes, how
+/// many nodes are constant, which ops were decomposed, if there are any, and format_left_device.
 std::string format_tag_report(const TagReport& report);
 /// What follows the first table: devices with their share, constants, what left the first device.
 std::string format_coverage(const TagReport& report);
@@ -85,9 +87,10 @@ std::int64_t left_device(const TagReport& report);
 /// One line: "left npu: nothing", or how many nodes of which ops did, and why.
 std::string format_left_device(const TagReport& report);
 
-/// nodes, flops, bytes, nodes_folded; nodes_<device>, flops_<device>, bytes_<device>;
-/// coverage_nodes, coverage_flops, coverage_bytes: the share on the target's first device, 0 to 1
-/// (1 if there is nothing to run); left_device, and unsupported_ops: the number of their op types.
+/// nodes, flops, bytes, nodes_folded, nodes_decomposed; nodes_<device>, flops_<device>,
+/// bytes_<device>; coverage_nodes, coverage_flops, coverage_bytes: the share on the target's first
+/// device, 0 to 1 (1 if there is nothing to run); left_device, and unsupported_ops: the number of
+/// their op types.
 std::map<std::string, double> tag_metrics(const TagReport& report);
 
 }  // namespace npu

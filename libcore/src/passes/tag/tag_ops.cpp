@@ -25,6 +25,7 @@
 #include "npu/support/log.hpp"
 #include "npu/support/text.hpp"
 #include "passes/tag/ask_backends.hpp"
+#include "passes/tag/decompose_ops.hpp"
 #include "passes/tag/find_constants.hpp"
 #include "target/quantization_rules.hpp"
 #include "target/support_check.hpp"
@@ -74,8 +75,11 @@ class Tagger {
     return devices;
   }
 
-  // Whether a rule or a kept tag places the node.
-  bool is_placed_by_hand(const Node& node) { return requested(node).has_value(); }
+  // The device on which a rule or a kept tag places the node; null if none does.
+  const Device* placed_by_hand(const Node& node) {
+    const auto wish = requested(node);
+    return wish ? wish->device : nullptr;
+  }
 
   // One tag per node; empty if there is an error.
   std::vector<Tag> run() {
@@ -287,19 +291,38 @@ void log_tags(const Graph& graph, const Target& target, const LogTimer& timer) {
 
 namespace {
 
+/// By node: whether it can be folded; one that is placed by hand cannot.
+std::vector<char> constants_of(const Graph& graph, const Target& target, Tagger& tagger) {
+  std::vector<char> is_fixed;
+  for (const Node& node : graph.nodes()) {
+    is_fixed.push_back(tagger.placed_by_hand(node) != nullptr ? 1 : 0);
+  }
+  return find_constants(graph, target, is_fixed);
+}
+
 /// By node: whether it is folded; empty if none is.
 std::vector<char> nodes_to_fold(const Graph& graph, const Target& target,
                                 const TagOptions& options) {
   if (!options.fold) return {};
   Diagnostics ignored;  // of the graph as it is not going to be
   Tagger tagger(graph, target, options, ignored);
-  std::vector<char> is_fixed;
-  for (const Node& node : graph.nodes()) is_fixed.push_back(tagger.is_placed_by_hand(node) ? 1 : 0);
-  std::vector<char> chosen = find_constants(graph, target, is_fixed);
+  std::vector<char> chosen = constants_of(graph, target, tagger);
   const auto has_any = [&] { return std::find(chosen.begin(), chosen.end(), 1) != chosen.end(); };
   if (has_any()) chosen = choose_folded(graph, chosen, tagger.devices());
   if (!has_any()) chosen.clear();
   return chosen;
+}
+
+/// Nodes of ops that a device lacks become nodes that it runs, but for constants, which are
+/// computed once whatever they are made of.
+bool decompose_nodes(Graph& graph, const Target& target, const TagOptions& options) {
+  Diagnostics ignored;  // of the graph as it is not going to be
+  Tagger tagger(graph, target, options, ignored);
+  std::vector<char> constants(graph.nodes().size(), 0);
+  if (options.fold) constants = constants_of(graph, target, tagger);
+  return decompose_ops(graph, target, [&](NodeId id) -> NodeWish {
+    return {constants[index_of(id)] != 0, tagger.placed_by_hand(graph.node(id))};
+  });
 }
 
 /// Which nodes are folded, by name.
@@ -332,12 +355,17 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
   const std::size_t errors = diagnostics.error_count();
   const std::vector<std::string> folded_before = folded_names(graph);
   std::optional<Graph> before;  // for an error, if nodes are folded or no longer are
+  bool decomposed = false;
   const auto keep = [&] {
     if (!before) before = graph;
   };
   if (!graph.folded().empty()) {
     keep();
     unfold_nodes(graph);
+  }
+  if (may_decompose(graph, target)) {
+    keep();
+    decomposed = decompose_nodes(graph, target, options);
   }
   if (const std::vector<char> fold = nodes_to_fold(graph, target, options); !fold.empty()) {
     keep();
@@ -350,7 +378,7 @@ bool tag_ops(Graph& graph, const Target& target, const TagOptions& options,
     return false;
   }
 
-  bool changed = folded_names(graph) != folded_before;
+  bool changed = decomposed || folded_names(graph) != folded_before;
   const auto set = [&changed](auto& field, auto value) {
     if (field == value) return;
     field = std::move(value);
@@ -426,6 +454,12 @@ TagReport tag_report(const Graph& graph, const Target& target) {
     const std::string reason = node.device_reason.value_or("");
     add_to(rows[{found->second, node.op_type, reason}], node, share.device, flops, bytes);
   }
+  for (const Node* node : document_nodes(graph)) {
+    const Json* op_type = find_member(node->json, "decomposed");
+    if (op_type != nullptr && op_type->is_string()) {
+      ++report.decomposed[op_type->get<std::string>()];
+    }
+  }
   for (const FoldedNode& folded : graph.folded()) {
     const Node& node = folded.node;
     ++report.folded;
@@ -452,7 +486,13 @@ std::string format_tag_report(const TagReport& report) {
     ops.push_back({row.op_type, row.device, std::to_string(row.count), flops_text(row.flops),
                    bytes_text(row.bytes), row.reason.empty() ? "-" : row.reason});
   }
-  return table_text(ops) + "\n" + format_coverage(report);
+  std::string text = table_text(ops) + "\n" + format_coverage(report);
+  if (report.decomposed.empty()) return text;
+  std::vector<std::vector<std::string>> decomposed{{"decomposed", ">nodes"}};
+  for (const auto& [op_type, count] : report.decomposed) {
+    decomposed.push_back({printable_text(op_type), std::to_string(count)});
+  }
+  return text + "\n" + table_text(decomposed);
 }
 
 namespace {
@@ -517,6 +557,10 @@ std::map<std::string, double> tag_metrics(const TagReport& report) {
                                         {"flops", report.flops},
                                         {"bytes", report.bytes},
                                         {"nodes_folded", static_cast<double>(report.folded)}};
+  metrics["nodes_decomposed"] = 0;
+  for (const auto& [op_type, count] : report.decomposed) {
+    metrics["nodes_decomposed"] += static_cast<double>(count);
+  }
   for (const DeviceShare& share : report.devices) {
     metrics["nodes_" + share.device] = static_cast<double>(share.nodes);
     metrics["flops_" + share.device] = share.flops;
