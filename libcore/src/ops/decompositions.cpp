@@ -159,10 +159,16 @@ Value histc(PartWriter& w) {
   const Value a = w.reshape(self, {count});
   const Value is_inside = w.join("aten.logical_and.default", w.test("aten.ge.Scalar", a, least),
                                  w.test("aten.le.Scalar", a, most));
-  // In this order, as ATen does: the quotient alone decides about elements at an edge.
-  Value place = w.map("aten.sub.Scalar", a, {{"other", least}});
-  place = w.map("aten.mul.Scalar", place, {{"other", static_cast<double>(bins)}});
-  place = w.map("aten.div.Scalar", place, {{"other", most - least}});
+  // In this order, as ATen does: the quotient alone decides about elements at an edge. By tensors,
+  // since devices may multiply with the inverse of a number.
+  const auto number = [&](float value) {
+    return w.add("aten.full.default", {},
+                 {{"size", {1}}, {"fill_value", value}, {"dtype", torch_name(DType::kFloat32)}},
+                 {1}, DType::kFloat32);
+  };
+  Value place = w.join("aten.sub.Tensor", a, number(least));
+  place = w.join("aten.mul.Tensor", place, number(static_cast<float>(bins)));
+  place = w.join("aten.div.Tensor", place, number(most - least));
   place = w.add("aten.where.ScalarOther", {is_inside, place}, {{"other", 0.0}}, place.shape,
                 place.dtype);
   place = w.map("aten.clamp_max.default", w.cast(place, DType::kInt64), {{"max", bins - 1}});

@@ -194,8 +194,9 @@ void draw_histc(NodeDraw& d, Drawn& node) {
     if (d.chance(40)) conformance::set_element(self, i, static_cast<double>(d.pick(-3, 4)));
   }
   node.operands = {self};
-  const std::int64_t bins = d.pick(1, 9);
-  node.attrs = {{"bins", bins}, {"min", d.pick(-2, 0)}, {"max", d.pick(1, 3)}};
+  // Edges that floats hold: at others libtorch 1.13 counts some elements in the bin beside.
+  const std::int64_t bins = d.one_of({1, 2, 4, 8}), least = d.pick(-2, 0);
+  node.attrs = {{"bins", bins}, {"min", least}, {"max", least + d.one_of({1, 2, 4})}};
   node.result = {bins};
 }
 
