@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places of the elements of rows in order, by the library's sort without memory of its own.
 //
-// An element of up to 32 bits becomes an unsigned number in the same order, in front of its place
-// in 64 bits, so that integers are compared and equal elements keep their order; places of larger
-// ones are compared by what stands there. Of a few of many only those are sorted. Rows are shared
-// among threads. O(n log n) comparisons of a row, O(n + k log k) for k of them.
+// An element of up to 32 bits, or what it is above the least of its row, becomes an unsigned number
+// in the same order, in front of its place in 64 bits, so that integers are compared and equal
+// elements keep their order; places of larger ones are compared by what stands there. Of a few of
+// many only those are sorted. Rows are shared among threads. O(n log n) comparisons of a row, O(n +
+// k log k) for k of them.
 #include "kernels/sort.hpp"
 
 #include <algorithm>
@@ -39,23 +40,35 @@ void order_first(const SortRows& call, std::uint64_t* places, const Precedes& pr
   std::sort(places, kept, precedes);
 }
 
+/// By numbers of 32 bits in the order of the elements, in front of their places.
+template <typename T, typename Order>
+void sort_packed(const SortRows& call, const T* row, std::uint64_t* places, const Order& order) {
+  constexpr int kPlaceBits = 32;
+  const std::uint32_t flip = call.descending ? UINT32_MAX : 0;
+  for (std::int64_t i = 0; i < call.count; ++i) {
+    places[i] = (std::uint64_t{order(row[i]) ^ flip} << kPlaceBits) | static_cast<std::uint64_t>(i);
+  }
+  order_first(call, places, std::less<>());
+  for (std::int64_t i = 0; i < call.kept; ++i) places[i] &= UINT32_MAX;
+}
+
 template <typename T>
 void sort_row(const SortRows& call, const T* row, std::uint64_t* places) {
   if constexpr (std::is_same_v<T, std::int64_t>) {
+    const auto [least, most] = std::minmax_element(row, row + call.count);
+    const auto first = static_cast<std::uint64_t>(*least);
+    if (static_cast<std::uint64_t>(*most) - first <= UINT32_MAX) {
+      return sort_packed(call, row, places, [&](std::int64_t value) {
+        return static_cast<std::uint32_t>(static_cast<std::uint64_t>(value) - first);
+      });
+    }
     for (std::int64_t i = 0; i < call.count; ++i) places[i] = static_cast<std::uint64_t>(i);
     order_first(call, places, [&](std::uint64_t a, std::uint64_t b) {
       if (row[a] == row[b]) return a < b;
       return (row[a] < row[b]) != call.descending;
     });
   } else {
-    constexpr int kPlaceBits = 32;
-    const std::uint32_t flip = call.descending ? UINT32_MAX : 0;
-    for (std::int64_t i = 0; i < call.count; ++i) {
-      places[i] =
-          (std::uint64_t{order_of(row[i]) ^ flip} << kPlaceBits) | static_cast<std::uint64_t>(i);
-    }
-    order_first(call, places, std::less<>());
-    for (std::int64_t i = 0; i < call.kept; ++i) places[i] &= UINT32_MAX;
+    sort_packed(call, row, places, [](T value) { return order_of(value); });
   }
 }
 

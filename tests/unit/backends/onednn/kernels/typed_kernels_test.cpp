@@ -272,6 +272,9 @@ TEST_CASE("sorting is stable, NaN is the largest, and zeros are equal",
   CHECK(run<std::int64_t>(longs, 10, wide) == Longs{1, 4, 0, 2, 3, INT64_MIN, 0, 3, 3, INT64_MAX});
   longs.descending = true;
   CHECK(run<std::int64_t>(longs, 10, wide) == Longs{3, 0, 2, 4, 1, INT64_MAX, 3, 3, 0, INT64_MIN});
+  const Longs near{INT64_MAX, INT64_MAX - 3, INT64_MAX, INT64_MAX - 1};
+  CHECK(run<std::int64_t>(SortRows{DType::kInt64, true, false, 1, 4, 4}, 4, near) ==
+        Longs{0, 2, 3, 1});
   CHECK(run<std::int64_t>(SortRows{DType::kBool, true, false, 2, 3, 3}, 6,
                           Bytes{0, 1, 0, 1, 1, 0}) == Longs{1, 0, 2, 0, 1, 2});
 }
