@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -256,6 +257,31 @@ template <typename V>
   return 1.0F / sum;
 }
 
+/// 1 / the length of a row, or 1 / least if that is less. Squares are float64, so that none
+/// overflows; NaN is passed over, since it is in the row, too.
+template <typename T>
+[[gnu::always_inline]] inline float inverse_length(const T* row, std::int64_t step,
+                                                   std::int64_t count, float least) {
+  constexpr std::int64_t kSums = 8;
+  double sums[kSums]{};
+  const std::int64_t whole = step == 1 ? count / kSums * kSums : 0;
+  for (std::int64_t i = 0; i < whole; i += kSums) {
+    for (std::int64_t j = 0; j < kSums; ++j) {
+      const auto each = static_cast<double>(as_float(row[i + j]));
+      sums[j] += each * each;
+    }
+  }
+  for (std::int64_t i = whole; i < count; ++i) {
+    const auto each = static_cast<double>(as_float(row[i * step]));
+    sums[0] += each * each;
+  }
+  const double sum =
+      ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+  const double length = std::sqrt(sum);
+  return static_cast<float>(
+      1.0 / (length > static_cast<double>(least) ? length : static_cast<double>(least)));
+}
+
 /// Where column `column` of `columns` begins in panels of `rows` rows, and how far apart its rows
 /// are.
 struct PanelColumn {
@@ -277,6 +303,12 @@ template <typename V, typename T>
     const std::int64_t end = std::min(call.keys, begin + kTile);
     const PanelColumn place = panel_column<V>(begin, keys, call.width);
     float* column = to + place.offset;
+    float factors[kTile];
+    std::fill_n(factors, kTile, 1.0F);
+    for (std::int64_t i = begin; call.least_key_length > 0.0F && i < end; ++i) {
+      factors[i - begin] = inverse_length(from + i * call.key_strides[0], call.key_strides[1],
+                                          call.width, call.least_key_length);
+    }
     if (call.key_strides[1] == 1 && end - begin == kTile) {
       // Through a square in the cache: rows are read and columns written in runs.
       for (std::int64_t j = 0; j < call.width; j += kTile) {
@@ -288,7 +320,7 @@ template <typename V, typename T>
         }
         for (std::int64_t k = 0; k < columns; ++k) {
           float* line = column + (j + k) * place.row;
-          for (std::int64_t i = 0; i < kTile; ++i) line[i] = square[k][i];
+          for (std::int64_t i = 0; i < kTile; ++i) line[i] = square[k][i] * factors[i];
         }
       }
       continue;
@@ -296,7 +328,8 @@ template <typename V, typename T>
     for (std::int64_t j = 0; j < call.width; ++j) {
       float* line = column + j * place.row - begin;
       for (std::int64_t i = begin; i < end; ++i) {
-        line[i] = as_float(from[i * call.key_strides[0] + j * call.key_strides[1]]);
+        line[i] =
+            as_float(from[i * call.key_strides[0] + j * call.key_strides[1]]) * factors[i - begin];
       }
       for (std::int64_t i = std::max(begin, end); i < begin + kTile; ++i) line[i] = 0.0F;
     }
@@ -340,17 +373,21 @@ struct Queries {
 template <typename V, bool kHasFma, typename T>
 [[gnu::always_inline]] inline void attend(const Attention& call, const Queries& queries,
                                           std::int64_t first, std::int64_t rows, const T* query,
-                                          const std::byte* mask, T* result,
+                                          const std::byte* mask, const float* factor, T* result,
                                           const Workspace& space) {
   for (std::int64_t i = 0; i < rows; ++i) {
     const auto [plane, row] = queries[first + i];
     const T* from = query + call.query_offsets[plane] + row * call.query_strides[0];
     float* to = space.queries + i * call.width;
+    float scale = call.has_factor ? call.scale * factor[call.factor_offsets[plane]] : call.scale;
+    if (call.least_query_length > 0.0F) {
+      scale *= inverse_length(from, call.query_strides[1], call.width, call.least_query_length);
+    }
     if (call.query_strides[1] == 1) {
-      for (std::int64_t j = 0; j < call.width; ++j) to[j] = as_float(from[j]) * call.scale;
+      for (std::int64_t j = 0; j < call.width; ++j) to[j] = as_float(from[j]) * scale;
     } else {
       for (std::int64_t j = 0; j < call.width; ++j) {
-        to[j] = as_float(from[j * call.query_strides[1]]) * call.scale;
+        to[j] = as_float(from[j * call.query_strides[1]]) * scale;
       }
     }
   }
@@ -391,6 +428,7 @@ struct Task {
   const std::byte* key;
   const std::byte* value;
   const std::byte* mask;
+  const float* factor;
   std::byte* result;
   float* memory;
 };
@@ -430,9 +468,10 @@ template <typename V, bool kHasFma, typename T>
   pack_keys<V>(call, typed(task.key) + call.key_offsets[plane], space.keys);
   pack_values<V>(call, typed(task.value) + call.value_offsets[plane], space.values);
   const std::int64_t block = block_of(call);
-  for (std::int64_t row = task.first; row < task.last; row += block) {
-    attend<V, kHasFma>(call, queries, row, std::min(block, task.last - row), typed(task.query),
-                       task.mask, static_cast<T*>(static_cast<void*>(task.result)), space);
+  for (std::int64_t first = task.first; first < task.last; first += block) {
+    attend<V, kHasFma>(call, queries, first, std::min(block, task.last - first), typed(task.query),
+                       task.mask, task.factor, static_cast<T*>(static_cast<void*>(task.result)),
+                       space);
   }
 }
 
@@ -472,9 +511,15 @@ std::int64_t Attention::shared_planes() const {
 
 Attention::Operands Attention::bind(Addresses addresses) const {
   OperandReader in(addresses);
-  return {in.next<const std::byte>(), in.next<const std::byte>(),
-          in.next<const std::byte>(), in.next_if<const std::byte>(has_mask),
-          in.next<std::byte>(),       in.next<float>()};
+  Operands operands{};
+  operands.query = in.next<const std::byte>();
+  operands.key = in.next<const std::byte>();
+  operands.value = in.next<const std::byte>();
+  operands.mask = in.next_if<const std::byte>(has_mask);
+  operands.factor = in.next_if<const float>(has_factor);
+  operands.result = in.next<std::byte>();
+  operands.scratch = in.next<float>();
+  return operands;
 }
 
 void Attention::run(const Operands& operands) const {
@@ -492,7 +537,7 @@ void Attention::run(const Operands& operands) const {
     const std::int64_t first = piece % parts * part_rows;
     if (first >= rows) return;
     body({this, piece / parts * shared, first, std::min(rows, first + part_rows), operands.query,
-          operands.key, operands.value, operands.mask, operands.result,
+          operands.key, operands.value, operands.mask, operands.factor, operands.result,
           operands.scratch + thread * floats});
   });
 }

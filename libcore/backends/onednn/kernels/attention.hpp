@@ -12,8 +12,8 @@
 
 namespace npu::onednn {
 
-/// softmax(scale * query key^T + mask) value for any number of planes (batch times heads), on
-/// strided operands, computed in float32.
+/// softmax(scale * factor * query key^T + mask) value for any number of planes (batch times heads),
+/// on strided operands, computed in float32; queries and keys may be divided by their lengths.
 struct Attention {
   static constexpr std::string_view kName = "attention";
   DType type = DType::kFloat32;       ///< of query, key, value and result
@@ -23,6 +23,10 @@ struct Attention {
   std::int64_t width = 1;        ///< of a query and a key
   std::int64_t value_width = 1;  ///< of a value and a result
   float scale = 1.0F;
+  /// Above 0, each query or key is divided by its length (2-norm), or by this if that is more.
+  float least_query_length = 0.0F;
+  float least_key_length = 0.0F;
+  bool has_factor = false;  ///< a number for each plane
   bool causal = false;
   bool has_mask = false;
   bool mask_keeps = true;  ///< what true means in a mask of bool; else it fills
@@ -41,6 +45,7 @@ struct Attention {
   std::vector<std::int64_t> key_offsets;
   std::vector<std::int64_t> value_offsets;
   std::vector<std::int64_t> mask_offsets;
+  std::vector<std::int64_t> factor_offsets;
   std::vector<std::int64_t> result_offsets;
 
   int threads = 1;
@@ -57,6 +62,7 @@ struct Attention {
     const std::byte* mask;  ///< null without
     std::byte* result;
     float* scratch;
+    const float* factor = nullptr;
   };
   Operands bind(Addresses addresses) const;
   void run(const Operands& operands) const;

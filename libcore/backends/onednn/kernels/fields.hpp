@@ -135,10 +135,11 @@ NPU_FIELDS(PackedGemm, images, rows, inner, columns, source, target, use_strasse
            has_norm, norm_relu, has_bias, epilogue, isa);
 NPU_FIELDS(HalfGemm, images, rows, inner, columns, source, target, has_bias, epilogue, isa);
 NPU_FIELDS(Gemv, rows, inner, columns, source_row, float16_weights, has_bias, epilogue, isa);
-NPU_FIELDS(Attention, type, mask_type, queries, keys, width, value_width, scale, causal, has_mask,
-           mask_keeps, mask_fill, zero_nan, zero_blocked, query_strides, key_strides, value_strides,
-           mask_strides, result_row, query_offsets, key_offsets, value_offsets, mask_offsets,
-           result_offsets, isa);
+NPU_FIELDS(Attention, type, mask_type, queries, keys, width, value_width, scale, least_query_length,
+           least_key_length, has_factor, causal, has_mask, mask_keeps, mask_fill, zero_nan,
+           zero_blocked, query_strides, key_strides, value_strides, mask_strides, result_row,
+           query_offsets, key_offsets, value_offsets, mask_offsets, factor_offsets, result_offsets,
+           isa);
 NPU_FIELDS(ExpandDepthwise, batch, source_channels, channels, source_extent, target_extent, taps,
            stride, pad, bfloat16, expand_has_bias, depthwise_has_bias, expand_epilogue,
            depthwise_epilogue, isa);

@@ -232,6 +232,9 @@ Footprint footprint(const Attention& kernel) {
     builder.read(span(kernel.mask_offsets, queries, keys, kernel.mask_strides),
                  size_of(kernel.mask_type));
   }
+  if (kernel.has_factor) {
+    builder.read(planes_span(kernel.factor_offsets, planes, 1, 0, 1, 0), kFloat);
+  }
   builder.write(result, size);
   const Count all = (width + 16) * (keys + 16) + (keys + 16) * (values + 16) +
                     Count{48} * (width + keys + values + 48);

@@ -19,7 +19,10 @@ struct AttentionCall {
   Repeated key{};  ///< [.., S, D]
   Repeated value{};
   std::optional<Repeated> mask;
+  std::optional<Value> factor;  ///< [.., 1, 1]
   float scale = 1.0F;
+  float least_query_length = 0.0F;  ///< as the kernel has it, and the next
+  float least_key_length = 0.0F;
   bool causal = false;
   bool mask_keeps = true;
   float mask_fill = -std::numeric_limits<float>::infinity();
@@ -95,6 +98,8 @@ Value add_attention(Lowering& lowering, AttentionCall call, TensorId result) {
   kernel.width = query_shape.back();
   kernel.value_width = value_shape.back();
   kernel.scale = call.scale;
+  kernel.least_query_length = call.least_query_length;
+  kernel.least_key_length = call.least_key_length;
   kernel.causal = call.causal;
   kernel.mask_keeps = call.mask_keeps;
   kernel.mask_fill = call.mask_fill;
@@ -113,6 +118,11 @@ Value add_attention(Lowering& lowering, AttentionCall call, TensorId result) {
     set(take_matrices(lowering, batch, *call.mask), kernel.mask_strides, kernel.mask_offsets);
     kernel.mask_type = call.mask->source.type;
     reads.push_back(call.mask->source);
+  }
+  if (call.factor) {
+    kernel.has_factor = true;
+    kernel.factor_offsets = matrices_of(view_of(*call.factor), batch)->offsets;
+    reads.push_back(*call.factor);
   }
   Layout layout = plain_layout(shape, kernel.type);
   if (is_swapped_next(lowering, result, shape.size())) {
@@ -144,20 +154,139 @@ void share_heads(const Lowering& lowering, const Repeated& query, std::string_vi
   if (heads != own) operand.dimensions[rank - 3].push_back({heads / own, 0});
 }
 
+/// The extents of dimensions that `from` has where `to` is the same space, split or joined in other
+/// places: an extent of `shape` is that of `from`, or 1. Nothing if one that is cut has some of
+/// both.
+std::optional<Shape> moved_extents(const Shape& shape, const Shape& from, const Shape& to) {
+  Shape result;
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < from.size() || j < to.size()) {
+    // The next run of dimensions that are the same elements in both.
+    const std::size_t first_i = i;
+    const std::size_t first_j = j;
+    std::int64_t left = i < from.size() ? from[i++] : 1;
+    std::int64_t right = j < to.size() ? to[j++] : 1;
+    while (left != right) {
+      if (left < right && i < from.size()) {
+        left *= from[i++];
+      } else if (right < left && j < to.size()) {
+        right *= to[j++];
+      } else {
+        return std::nullopt;
+      }
+    }
+    std::int64_t extent = 1;
+    for (std::size_t k = first_i; k < i; ++k) extent *= shape[k];
+    if (extent != 1 && extent != left) return std::nullopt;
+    for (std::size_t k = first_j; k < j; ++k) result.push_back(extent == 1 ? 1 : to[k]);
+  }
+  return result;
+}
+
+/// A mask or factor of floats, which broadcasts to scores of shape `space`, for scores of shape
+/// `scores` that are the same matrices.
+std::optional<Value> in_space(Lowering& lowering, TensorId tensor, const Shape& space,
+                              const Shape& scores) {
+  const Value value = lowering.strided(lowering.operand(tensor, DType::kFloat32));
+  Shape shape = dimensions(value.layout);
+  shape.insert(shape.begin(), space.size() - shape.size(), 1);
+  const auto batch_of = [](const Shape& each) { return Shape(each.begin(), each.end() - 2); };
+  auto moved = moved_extents(batch_of(shape), batch_of(space), batch_of(scores));
+  if (!moved) return std::nullopt;
+  moved->insert(moved->end(), shape.end() - 2, shape.end());
+  return lowering.reshaped(value, *moved);
+}
+
+/// Reads from the nodes of a group what stands between a product's operand and what it is made of:
+/// numbers as factors, or a division by lengths.
+class OperandReading {
+ public:
+  OperandReading(const Lowering& lowering, const FusionGroup& group)
+      : graph_(&lowering.graph()), group_(&group) {}
+
+  bool joins(NodeId id) const {
+    const auto& nodes = group_->nodes;
+    return id.valid() && std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+  }
+  TensorId tensor{};
+  float least_length = 0.0F;
+  bool is_exchanged = false;  ///< rows of `tensor` are columns of the operand
+
+  /// Factors are multiplied to `scale`.
+  void read(TensorId operand, double& scale) {
+    tensor = operand;
+    while (joins(graph_->tensor(tensor).producer)) {
+      const Node& node = graph_->node(graph_->tensor(tensor).producer);
+      const FusionRole role = fusion_role(node.op_type);
+      if (role == FusionRole::kPermute) {
+        is_exchanged = true;
+      } else if (role == FusionRole::kDiv && node.inputs.size() == 2) {
+        least_length = least_length_of(node);
+      } else {
+        take_factor(node, scale);
+      }
+      tensor = node.inputs[0];
+    }
+  }
+
+  void take_factor(const Node& node, double& scale) const {
+    const double number = bound(*graph_, node).number("other");
+    scale = fusion_role(node.op_type) == FusionRole::kDiv ? scale / number : scale * number;
+  }
+
+ private:
+  float least_length_of(const Node& division) const {
+    TensorId length = division.inputs[1];
+    for (;;) {
+      const Node& node = graph_->node(graph_->tensor(length).producer);
+      if (fusion_role(node.op_type) == FusionRole::kClip) {
+        return static_cast<float>(bound(*graph_, node).number("min"));
+      }
+      length = node.inputs[0];
+    }
+  }
+
+  const Graph* graph_;
+  const FusionGroup* group_;
+};
+
+/// Masks that are added, one after the other.
+class AddedMasks {
+ public:
+  AddedMasks(Lowering& lowering, const Shape& scores) : lowering_(&lowering), scores_(&scores) {}
+
+  /// False if a view of the scores cuts the mask.
+  bool add(TensorId mask, const Shape& space) {
+    if (!first_.valid() && space == *scores_) {
+      first_ = mask;
+      view_ = lowering_->operand_view(mask, DType::kFloat32);
+      return true;
+    }
+    if (first_.valid() && !sum_) sum_ = in_space(*lowering_, first_, *scores_, *scores_);
+    first_ = mask;
+    const auto operand = in_space(*lowering_, mask, space, *scores_);
+    if (!operand) return false;
+    sum_ = sum_ ? add_binary(*lowering_, BinaryOp::kAdd, *sum_, *operand, 1.0F) : *operand;
+    view_ = view_of(*sum_);
+    return true;
+  }
+  const std::optional<Repeated>& view() const { return view_; }
+
+ private:
+  Lowering* lowering_;
+  const Shape* scores_;
+  TensorId first_{};
+  std::optional<Value> sum_;
+  std::optional<Repeated> view_;
+};
+
 }  // namespace
 
 Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group) {
   const Graph& graph = lowering.graph();
-  const auto joins = [&](NodeId id) {
-    return id.valid() && std::find(group.nodes.begin(), group.nodes.end(), id) != group.nodes.end();
-  };
   AttentionCall call;
   double scale = 1.0;
-  const auto take_factor = [&](const Node& node) {
-    const BoundNode arguments = bound(graph, node);
-    const double number = arguments.number("other");
-    scale = fusion_role(node.op_type) == FusionRole::kDiv ? scale / number : scale * number;
-  };
   const Node* first = nullptr;
   for (const NodeId id : group.nodes) {
     const Node& node = graph.node(id);
@@ -165,60 +294,66 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group
   }
   const Node& last = graph.node(group.nodes.back());
   if (first == nullptr || first == &last) return NotFused{"attention needs two matrix products"};
-  const auto through_factors = [&](TensorId tensor) {
-    while (joins(graph.tensor(tensor).producer)) {
-      const Node& node = graph.node(graph.tensor(tensor).producer);
-      take_factor(node);
-      tensor = node.inputs[0];
-    }
-    return tensor;
-  };
   const DType dtype = lowering.dtype(last.outputs.front());
-  const TensorId query = through_factors(first->inputs[0]);
-  const TensorId key = through_factors(first->inputs[1]);
-  double before_mask = 1.0;
+  OperandReading query(lowering, group);
+  OperandReading key(lowering, group);
+  query.read(first->inputs[0], scale);
+  key.read(first->inputs[1], scale);
+  call.least_query_length = query.least_length;
+  call.least_key_length = key.least_length;
+  const Shape& scores = lowering.shape(first->outputs.front());
+  AddedMasks added(lowering, scores);
   bool behind = false;
   for (const NodeId id : group.nodes) {
     const Node& node = graph.node(id);
     if (&node == first) behind = true;
     if (!behind || &node == first) continue;
-    std::optional<TensorId> mask;
-    TensorId scores = node.inputs[0];
+    const FusionRole role = fusion_role(node.op_type);
+    const auto fits = [&](TensorId operand, TensorId space) {
+      const Shape& shape = lowering.shape(space);
+      return broadcast_shape(lowering, lowering.shape(operand), shape) == shape;
+    };
     if (const auto selects = selecting_mask(graph, node)) {
       const NodeId truth = graph.tensor(selects->truth).producer;
-      if (joins(truth) && graph.node(truth).op_type == "aten.isnan.default") {
+      if (query.joins(truth) && graph.node(truth).op_type == "aten.isnan.default") {
         call.zero_nan = true;
         continue;
       }
-      mask = selects->truth;
-      scores = selects->elements;
+      if (!fits(selects->truth, selects->elements)) {
+        return NotFused{"the mask does not broadcast to the scores"};
+      }
       call.mask_fill = static_cast<float>(selects->fill);
       call.mask_keeps = selects->keeps;
-    } else if (fusion_role(node.op_type) == FusionRole::kAdd) {
-      mask = node.inputs[1];
-    } else if (fusion_role(node.op_type) == FusionRole::kMul ||
-               fusion_role(node.op_type) == FusionRole::kDiv) {
-      take_factor(node);
-    }
-    if (!mask) continue;
-    before_mask = scale;
-    const bool is_truth = lowering.dtype(*mask) == DType::kBool;
-    call.mask = lowering.operand_view(*mask, is_truth ? DType::kBool : DType::kFloat32);
-    const Shape& shape = lowering.shape(scores);
-    if (broadcast_shape(lowering, lowering.shape(*mask), shape) != shape) {
-      return NotFused{"the mask does not broadcast to the scores"};
+      call.mask = lowering.operand_view(selects->truth, DType::kBool);
+    } else if (role == FusionRole::kAdd) {
+      if (!fits(node.inputs[1], node.inputs[0])) {
+        return NotFused{"the mask does not broadcast to the scores"};
+      }
+      if (!added.add(node.inputs[1], lowering.shape(node.inputs[0]))) {
+        return NotFused{"the mask is cut by a view of the scores"};
+      }
+      call.mask = added.view();
+    } else if (role == FusionRole::kMul || role == FusionRole::kDiv) {
+      // A factor behind the mask would have to scale the mask, too.
+      if (call.mask) return NotFused{"a factor stands behind the mask"};
+      if (node.inputs.size() == 1) {
+        query.take_factor(node, scale);
+        continue;
+      }
+      call.factor = in_space(lowering, node.inputs[1], lowering.shape(node.inputs[0]), scores);
+      if (!call.factor) return NotFused{"the factor is cut by a view of the scores"};
     }
   }
-  // A factor behind the mask would have to scale the mask, too.
-  if (call.mask && before_mask != scale) return NotFused{"a factor stands behind the mask"};
   call.scale = static_cast<float>(scale);
   const DType type = lowering.storage_type(dtype);
   if (dtype == DType::kBFloat16 && type == DType::kFloat32) {
     return NotFused{"without bfloat16 arithmetic every step is rounded by itself"};
   }
-  call.query = lowering.operand_view(query, type);
-  call.key = lowering.operand_view(key, type);
-  std::swap(call.key.dimensions.end()[-1], call.key.dimensions.end()[-2]);
+  call.query = lowering.operand_view(query.tensor, type);
+  call.key = lowering.operand_view(key.tensor, type);
+  if (!key.is_exchanged) {
+    std::swap(call.key.dimensions.end()[-1], call.key.dimensions.end()[-2]);
+  }
   call.value = lowering.operand_view(last.inputs[1], type);
   const TensorId result = last.outputs.front();
   const Value value = add_attention(lowering, call, result);

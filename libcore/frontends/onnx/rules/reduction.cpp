@@ -80,6 +80,9 @@ Value* reduced(Op& op, std::string_view name, Value* x, const Ints& axes, bool k
   if (name == "ReduceL2") {
     // Without a sum a root of the square would be lost where the square overflows.
     if (axes.empty()) return op.emit_like("aten.abs.default", {x});
+    if (is_floating_point(x->dtype) && x->count() != 0) {
+      return op.reduce("linalg_vector_norm.default", x, axes, keep);
+    }
     return op.emit_like("aten.sqrt.default", {sum_of(op, square(), axes, keep)});
   }
   if (name == "ReduceLogSum") {

@@ -53,7 +53,7 @@ constexpr std::array<FusionPattern, fusion::kPatternCount> kPatterns{{
     {"injective", true, true, "cat, pad, embedding and the like into element-wise ops behind them"},
     // What kernels of a backend compute; a target asks for them.
     {"scaled-attention", false, false,
-     "batched products around a softmax of rows, number factors and one mask"},
+     "batched products around a softmax of rows, factors, masks, lengths of 1"},
     {"channel-gate", false, false,
      "plane means, two pointwise convolutions with activations, multiply"},
     {"linear-siblings", false, false,

@@ -25,9 +25,10 @@ bool broadcasts_to(const Shape& from, const Shape& to) {
   return true;
 }
 
-/// A product of queries and transposed keys, numbers as factors before or after it, one mask, which
-/// is added or selects, a softmax over the last dimension, perhaps zeros in place of NaN, and the
-/// product with the values.
+/// A product of queries and transposed keys, which may be divided by their lengths, numbers as
+/// factors before or after it, or one for each plane after it, masks that are added or one that
+/// selects, a softmax over the last dimension, perhaps zeros in place of NaN, and the product with
+/// the values.
 class AttentionMatch {
  public:
   AttentionMatch(FusionBuilder& builder, const Readers& readers)
@@ -41,13 +42,19 @@ class AttentionMatch {
       if (!scores.valid()) return false;
       up = sole_producer(scores, softmax);
     }
-    if (up < 0 || !is_batched_product(up)) return false;
+    if (up < 0 || !is_batched_product(up) ||
+        info(node(up).outputs[0]).shape != info(node(softmax).inputs[0]).shape) {
+      return false;
+    }
     nodes_.push_back(up);
-    for (const TensorId operand : node(up).inputs) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const TensorId operand = node(up).inputs[i];
       const std::int32_t producer = sole_producer(operand, softmax);
       if (producer >= 0 && is_factor(builder_, producer) &&
           same_shape(node(producer).inputs[0], producer)) {
         nodes_.push_back(producer);
+      } else {
+        join_normalized(operand, i == 1, softmax);
       }
     }
     nodes_.push_back(softmax);
@@ -89,26 +96,137 @@ class AttentionMatch {
            (is_single(a.dtype) || a.dtype == DType::kBFloat16);
   }
 
-  /// A factor or the mask between product and softmax; a factor after the mask would have to scale
-  /// the mask as well. Gives the scores that it reads; none if it is neither.
+  /// A factor or a mask between product and softmax, or another view of the planes; a factor after
+  /// a mask would have to scale the mask as well. Gives the scores that it reads; none if it is
+  /// something else.
   TensorId join_above(std::int32_t n) {
     TensorId scores = node(n).inputs[0];
+    if (keeps_row_major(builder_, n) && keeps_planes(n)) {
+      nodes_.push_back(n);
+      return scores;
+    }
     if (is_factor(builder_, n)) {
       has_factor_ = true;
-    } else if (has_mask_ || has_factor_) {
+    } else if (!has_plane_factor_ && is_plane_factor(n)) {
+      has_factor_ = has_plane_factor_ = true;
+    } else if (has_factor_ || masks_ == kMostMasks) {
       return {};
     } else if (const auto mask = selecting_mask(builder_.graph(), node(n))) {
-      if (!broadcasts_to(info(mask->truth).shape, info(mask->elements).shape)) return {};
-      has_mask_ = true;
+      if (masks_ != 0 || !broadcasts_to(info(mask->truth).shape, info(mask->elements).shape)) {
+        return {};
+      }
+      masks_ = kMostMasks;  // it is the only one
       scores = mask->elements;
     } else if (is_mask(n)) {
-      has_mask_ = true;
+      ++masks_;
     } else {
       return {};
     }
     if (!same_shape(scores, n)) return {};
     nodes_.push_back(n);
     return scores;
+  }
+
+  /// The last two dimensions stay, those before them may be split or joined.
+  bool keeps_planes(std::int32_t n) const {
+    const Shape& from = info(node(n).inputs[0]).shape;
+    const Shape& to = info(node(n).outputs[0]).shape;
+    return from.size() >= 3 && to.size() >= 3 &&
+           std::equal(from.end() - 2, from.end(), to.end() - 2);
+  }
+
+  /// A product with a tensor that has one number for a plane, or for several.
+  bool is_plane_factor(std::int32_t n) const {
+    if (builder_.facts(n).role != Role::kMul || node(n).inputs.size() != 2 ||
+        node(n).outputs.size() != 1) {
+      return false;
+    }
+    const TensorInfo& scores = info(node(n).inputs[0]);
+    const TensorInfo& factor = info(node(n).inputs[1]);
+    const std::size_t rank = factor.shape.size();
+    return factor.dtype == scores.dtype && broadcasts_to(factor.shape, scores.shape) && rank >= 2 &&
+           factor.shape[rank - 1] == 1 && factor.shape[rank - 2] == 1;
+  }
+
+  /// x / expand(max(|x|, a number)) over the last dimension, of keys with the last two dimensions
+  /// exchanged behind that: its nodes, if nothing else reads their results.
+  void join_normalized(TensorId operand, bool is_key, std::int32_t softmax) {
+    std::vector<std::int32_t> found;
+    const auto step = [&](TensorId id, Role role) {
+      const std::int32_t n = sole_producer(id, softmax);
+      if (n < 0 || builder_.facts(n).role != role) return false;
+      found.push_back(n);
+      return true;
+    };
+    if (is_key) {
+      if (!step(operand, Role::kPermute) || !exchanges_last(found.back())) return;
+      operand = node(found.back()).inputs[0];
+    }
+    if (!step(operand, Role::kDiv) || node(found.back()).inputs.size() != 2) return;
+    const TensorId x = node(found.back()).inputs[0];
+    const Shape& shape = info(x).shape;
+    TensorId length = node(found.back()).inputs[1];
+    if (info(operand).shape != shape || info(operand).dtype != info(x).dtype) return;
+    const std::int32_t expand = sole_producer(length, softmax);
+    if (expand >= 0 && node(expand).op_type.starts_with("aten.expand")) {
+      found.push_back(expand);
+      length = node(expand).inputs[0];
+    }
+    if (!step(length, Role::kClip) || node(found.back()).inputs.size() != 1) return;
+    const std::int32_t norm = sole_producer(node(found.back()).inputs[0], softmax);
+    Shape lengths = shape;
+    lengths.back() = 1;
+    if (norm < 0 || !is_length(norm) || node(norm).inputs != std::vector<TensorId>{x} ||
+        !has_least(found.back()) || info(length).shape != lengths) {
+      return;
+    }
+    found.push_back(norm);
+    nodes_.insert(nodes_.end(), found.begin(), found.end());
+  }
+
+  /// The 2-norm along the last dimension, which stays.
+  bool is_length(std::int32_t n) const {
+    if (node(n).op_type != "aten.linalg_vector_norm.default") return false;
+    const Json& attrs = node(n).attrs();
+    const Json* order = find_member(attrs, "ord");
+    const Json* dims = find_member(attrs, "dim");
+    const auto last = std::ssize(info(node(n).inputs[0]).shape) - 1;
+    const TensorInfo& result = info(node(n).outputs[0]);
+    return (order == nullptr || *order == 2.0) && dims != nullptr &&
+           (*dims == Json{-1} || *dims == Json{last}) && std::ssize(result.shape) == last + 1 &&
+           result.shape.back() == 1 && result.dtype == info(node(n).inputs[0]).dtype;
+  }
+
+  /// A lower bound that is a number by which can be divided, and no upper one.
+  bool has_least(std::int32_t n) const {
+    constexpr double kLeast = 1e-30;
+    const Json* least = find_member(node(n).attrs(), "min");
+    const Json* most = find_member(node(n).attrs(), "max");
+    return least != nullptr && least->is_number() && least->get<double>() >= kLeast &&
+           (most == nullptr || most->is_null());
+  }
+
+  /// A permutation that exchanges the last two dimensions.
+  bool exchanges_last(std::int32_t n) const {
+    const Json& attrs = node(n).attrs();
+    const auto rank = static_cast<std::int64_t>(info(node(n).inputs[0]).shape.size());
+    const auto at = [&](const Json& json) {
+      const auto dim = json.is_number_integer() ? json.get<std::int64_t>() : rank;
+      return dim < 0 ? dim + rank : dim;
+    };
+    const Json* first = find_member(attrs, "dim0");
+    const Json* second = find_member(attrs, "dim1");
+    if (first != nullptr && second != nullptr) {
+      return std::min(at(*first), at(*second)) == rank - 2 &&
+             std::max(at(*first), at(*second)) == rank - 1;
+    }
+    const Json* dims = find_member(attrs, "dims");
+    if (dims == nullptr || !dims->is_array() || std::ssize(*dims) != rank) return false;
+    for (std::int64_t i = 0; i < rank; ++i) {
+      const std::int64_t wanted = i < rank - 2 ? i : 2 * rank - 3 - i;
+      if (at((*dims)[static_cast<std::size_t>(i)]) != wanted) return false;
+    }
+    return true;
   }
 
   bool is_mask(std::int32_t n) const {
@@ -178,8 +296,10 @@ class AttentionMatch {
   FusionBuilder& builder_;
   const Readers& readers_;
   std::vector<std::int32_t> nodes_;
-  bool has_mask_ = false;
+  static constexpr int kMostMasks = 4;
+  int masks_ = 0;
   bool has_factor_ = false;
+  bool has_plane_factor_ = false;
 };
 
 /// A tensor times a gate that two pointwise convolutions compute from the tensor's channel means.

@@ -196,6 +196,54 @@ TEST_CASE("kernels: attention with a mask of bool, and zeros in place of NaN") {
   if (!takes_mask || (guard != "none" && guard != "zero")) CHECK(found.empty());
 }
 
+TEST_CASE("kernels: attention on rows of length 1, with a factor for each head and masks") {
+  const std::string other = GENERATE("nothing", "order", "least", "read twice", "shape");
+  KernelNet net;
+  const Shape rows{6, 2, 4, 8};
+  const Shape lengths{6, 2, 4, 1};
+  const Shape scores{6, 2, 4, 4};
+  const Shape split{3, 2, 2, 4, 4};
+  net.input("q", rows).input("k", rows).input("v", rows).input("h", {2, 1, 1});
+  net.input("b", {1, 2, 4, 4}).input("m", {1, 2, 1, 4, 4});
+  const auto normalized = [&](const std::string& x, bool is_other) {
+    const double order = is_other && other == "order" ? 1.0 : 2.0;
+    const double least = is_other && other == "least" ? 0.0 : 1e-12;
+    net.node(x + "n", "aten.linalg_vector_norm.default", {x}, lengths,
+             Json{{"ord", order}, {"dim", {-1}}, {"keepdim", true}});
+    net.node(x + "c", "aten.clamp_min.default", {x + "n"}, lengths, Json{{"min", least}});
+    net.node(x + "e", "aten.expand_as.default", {x + "c", x}, rows);
+    net.node(x + "d", "aten.div.Tensor", {x, x + "e"}, rows);
+  };
+  normalized("q", true);
+  normalized("k", false);
+  net.node("kt", "aten.transpose.int", {"kd"}, {6, 2, 8, 4}, Json{{"dim0", -2}, {"dim1", -1}});
+  net.node("p", "aten.matmul.default", {"qd", "kt"}, scores);
+  net.node("f", "aten.mul.Tensor", {"p", "h"}, scores);
+  net.node("ab", "aten.add.Tensor", {"f", "b"}, scores);
+  net.node("s1", "aten.view.default", {"ab"}, split, Json{{"size", split}});
+  net.node("a1", "aten.add.Tensor", {"s1", "m"}, split);
+  net.node("a2", "aten.add.Tensor", {"a1", "m"}, split);
+  const Shape back = other == "shape" ? Shape{12, 4, 4} : scores;
+  net.node("s2", "aten.view.default", {"a2"}, back, Json{{"size", back}});
+  net.node("s", "aten.softmax.int", {"s2"}, back, Json{{"dim", -1}});
+  if (other == "shape") {
+    net.node("v3", "aten.view.default", {"v"}, {12, 4, 8}, Json{{"size", {12, 4, 8}}});
+    net.node("o", "aten.matmul.default", {"s", "v3"}, Shape{12, 4, 8});
+  } else {
+    net.node("o", "aten.matmul.default", {"s", "v"}, rows);
+  }
+  net.output("o");
+  if (other == "read twice") net.output("qd");
+  const Lines found = lines_of(net.build(), just({"scaled-attention"}));
+  const std::string query = other == "nothing" ? " qn qc qe qd" : "";
+  // What the query is divided by is then computed for itself.
+  if (other == "shape") {
+    CHECK(found.empty());
+  } else {
+    CHECK(found == Lines{"scaled-attention:" + query + " kn kc ke kd kt p f ab s1 a1 a2 s2 s o"});
+  }
+}
+
 TEST_CASE("kernels: attention goes through a dropout that drops nothing") {
   const double share = GENERATE(0.0, 0.1);
   KernelNet net;

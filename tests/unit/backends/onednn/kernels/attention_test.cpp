@@ -15,15 +15,18 @@ using namespace test;
 TEST_CASE("Attention weighs values by the softmax of scores", "[onednn][kernels]") {
   const bool causal = GENERATE(false, true);
   const bool has_mask = GENERATE(false, true);
-  const std::int64_t queries = GENERATE(1, 37);
+  const bool has_lengths = GENERATE(false, true);
+  const std::int64_t queries = GENERATE(1, 37, 101);
+  const std::int64_t kKeys = GENERATE(41, 130);
   constexpr std::int64_t kPlanes = 3;
-  constexpr std::int64_t kKeys = 41;
   constexpr std::int64_t kWidth = 20;
-  constexpr std::int64_t kValueWidth = 13;
+  constexpr std::int64_t kValueWidth = 29;
+  constexpr float kLeast = 2.0F;  // of about 0.58 * sqrt(20)
   const auto query = random_floats(kPlanes * queries * kWidth, 1);
   const auto key = random_floats(kPlanes * kKeys * kWidth, 2);
   const auto value = random_floats(kPlanes * kKeys * kValueWidth, 3);
   const auto mask = random_floats(queries * kKeys, 4);
+  const std::vector<float> factors{3.0F, 0.5F, 7.0F};
   Attention kernel;
   kernel.queries = queries;
   kernel.keys = kKeys;
@@ -32,6 +35,9 @@ TEST_CASE("Attention weighs values by the softmax of scores", "[onednn][kernels]
   kernel.scale = 1.5F;
   kernel.causal = causal;
   kernel.has_mask = has_mask;
+  kernel.has_factor = has_lengths;
+  kernel.least_query_length = has_lengths ? kLeast : 0.0F;
+  kernel.least_key_length = has_lengths ? kLeast / 2 : 0.0F;
   const auto set = [](std::int64_t(&strides)[2], std::int64_t row) {
     strides[0] = row;
     strides[1] = 1;
@@ -44,8 +50,18 @@ TEST_CASE("Attention weighs values by the softmax of scores", "[onednn][kernels]
   const auto at = [](const std::vector<float>& values, std::int64_t i) {
     return static_cast<double>(values[static_cast<std::size_t>(i)]);
   };
+  /// What a row is divided by.
+  const auto length_of = [&](const std::vector<float>& values, std::int64_t row, float least) {
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      sum += at(values, row * kWidth + i) * at(values, row * kWidth + i);
+    }
+    return has_lengths ? std::max(std::sqrt(sum), static_cast<double>(least)) : 1.0;
+  };
   std::vector<double> expected;
   for (std::int64_t plane = 0; plane < kPlanes; ++plane) {
+    kernel.factor_offsets.push_back(kPlanes - 1 - plane);
+    const double factor = has_lengths ? at(factors, kPlanes - 1 - plane) : 1.0;
     kernel.query_offsets.push_back(plane * queries * kWidth);
     kernel.key_offsets.push_back(plane * kKeys * kWidth);
     kernel.value_offsets.push_back(plane * kKeys * kValueWidth);
@@ -60,7 +76,9 @@ TEST_CASE("Attention weighs values by the softmax of scores", "[onednn][kernels]
           score += at(query, (plane * queries + q) * kWidth + i) *
                    at(key, (plane * kKeys + k) * kWidth + i);
         }
-        score = 1.5 * score + (has_mask ? at(mask, q * kKeys + k) : 0.0);
+        score *= 1.5 * factor / length_of(query, plane * queries + q, kLeast) /
+                 length_of(key, plane * kKeys + k, kLeast / 2);
+        score += has_mask ? at(mask, q * kKeys + k) : 0.0;
         weights.push_back(causal && k > q ? 0.0 : std::exp(score));
         sum += weights.back();
       }
@@ -85,7 +103,8 @@ TEST_CASE("Attention weighs values by the softmax of scores", "[onednn][kernels]
       std::vector<float> result(expected.size());
       std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float));
       kernel.run({bytes(query), bytes(key), bytes(value), has_mask ? bytes(mask) : nullptr,
-                  static_cast<std::byte*>(static_cast<void*>(result.data())), scratch.data()});
+                  static_cast<std::byte*>(static_cast<void*>(result.data())), scratch.data(),
+                  factors.data()});
       CHECK(worst_error(result, expected) < 5e-6);
       if (first.empty()) first = result;
       CHECK(result == first);

@@ -175,6 +175,9 @@ std::vector<Kernel> samples() {
   result.emplace_back(attention);
   attention.mask_type = DType::kBool;
   attention.key_offsets = attention.value_offsets = {0, 0};
+  attention.has_factor = true;
+  attention.factor_offsets = {1, 0};
+  attention.least_key_length = 1.0F;
   result.emplace_back(attention);
   SqueezeExcite excite;
   excite.lanes = lanes_of(isa);
