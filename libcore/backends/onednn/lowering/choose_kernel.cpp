@@ -536,12 +536,13 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
                                       const Machine& machine) {
   PackedGemm gemm;
   gemm.isa = machine.isa;
-  gemm.source.block = gemm.target.block = machine.lanes();
   gemm.rows = shape.rows;
   gemm.inner = shape.inner;
   gemm.columns = shape.columns;
-  gemm.source.row = shape.source_row;
-  gemm.target.row = shape.columns;
+  const std::int64_t lanes = machine.lanes();
+  gemm.source = {0, shape.source_row, shape.source_block != 0 ? shape.source_block : lanes};
+  gemm.target = {0, shape.columns, lanes};
+  if (shape.blocked_target) gemm.target = {0, lanes, shape.rows * lanes};
   gemm.float16_weights = machine.float16_weights;
   gemm.threads = machine.threads;
   const Gemv gemv{.rows = shape.rows,
@@ -551,7 +552,8 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
                   .float16_weights = machine.float16_weights,
                   .threads = machine.threads,
                   .isa = machine.isa};
-  std::vector<Candidate> candidates{gemv_candidate(gemv, ""),
+  const bool has_rows = shape.source_block == 0 && !shape.blocked_target;
+  std::vector<Candidate> candidates{gemv_candidate(gemv, has_rows ? "" : "rows lie in blocks"),
                                     strassen_candidate(gemm, strassen_refusal(gemm, machine))};
   if (auto own = float32_candidate(gemm, machine)) candidates.push_back(*std::move(own));
   candidates.push_back({kOneDnn, {}, primitive_cycles(gemm), ""});

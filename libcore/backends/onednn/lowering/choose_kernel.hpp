@@ -55,6 +55,9 @@ struct ProductShape {
   std::int64_t inner = 1;
   std::int64_t columns = 1;
   std::int64_t source_row = 1;  ///< floats from one row of the source to the next
+  /// Not 0: rows of the source are cut into blocks of vectors that are so many floats apart.
+  std::int64_t source_block{};
+  bool blocked_target{};  ///< so are those of the target, whose blocks have all rows
 };
 
 /// One way to compute a node: its estimate, or why it is none.

@@ -8,7 +8,9 @@
 #include <algorithm>
 
 #include "lowering/lowering.hpp"
+#include "lowering/movement.hpp"
 #include "lowering/promotion.hpp"
+#include "npu/ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 
@@ -166,11 +168,52 @@ Value swapped(const Value& value) {
   return result;
 }
 
+namespace {
+
+/// A value whose last dimension lies in blocks of the machine's vectors, as a matrix of the same
+/// columns; nothing for others.
+std::optional<Value> blocked_rows(const Lowering& lowering, const Value& value) {
+  const auto& data = value.layout.data;
+  const auto& blocks = data.format_desc.blocking;
+  if (data.format_kind != dnnl_blocked || blocks.inner_nblks != 1 ||
+      blocks.inner_idxs[0] != data.ndims - 1 ||
+      blocks.inner_blks[0] != lowering.machine().lanes()) {
+    return std::nullopt;
+  }
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < data.ndims; ++i) rows *= data.dims[i];
+  const auto layout = view_blocks(value.layout, {rows, data.dims[data.ndims - 1]});
+  if (!layout || strides_of(*layout)[0] != lowering.machine().lanes()) return std::nullopt;
+  Value result = value;
+  result.layout = *layout;
+  return result;
+}
+
+bool is_single_matrix(const Value& value) { return all_ones(batch_of(value)); }
+
+/// The product of rows whose elements lie in blocks with a constant matrix, by a kernel of our own
+/// that reads them so; nothing if there is none.
+std::optional<Value> add_product_of_blocks(Lowering& lowering, const MatmulCall& call,
+                                           const Shape& result) {
+  const auto rows = blocked_rows(lowering, call.a);
+  if (!rows || !lowering.is_constant(call.b) || !is_single_matrix(call.b) || call.addend ||
+      call.scale != 1.0F || call.type != DType::kFloat32 || rows->type != call.type ||
+      call.b.type != call.type) {
+    return std::nullopt;
+  }
+  const Shape shape = dimensions(call.b.layout);
+  const Value b = lowering.reshaped(call.b, {shape[shape.size() - 2], shape.back()});
+  const auto product =
+      add_matrix_product(lowering, *rows, swapped(b), call.bias, call.wants_blocks);
+  if (!product) return std::nullopt;
+  return lowering.viewed(*product, result);
+}
+
+}  // namespace
+
 Lowered<Value> add_matmul(Lowering& lowering, const MatmulCall& call) {
-  Value a = is_matrix_view(call.a.layout) ? call.a : lowering.plain(call.a);
-  Value b = is_matrix_view(call.b.layout) ? call.b : lowering.plain(call.b);
-  const Shape a_shape = dimensions(a.layout);
-  const Shape b_shape = dimensions(b.layout);
+  const Shape a_shape = dimensions(call.a.layout);
+  const Shape b_shape = dimensions(call.b.layout);
   const std::int64_t rows = a_shape[a_shape.size() - 2];
   const std::int64_t inner = a_shape.back();
   const std::int64_t columns = b_shape.back();
@@ -178,10 +221,13 @@ Lowered<Value> add_matmul(Lowering& lowering, const MatmulCall& call) {
     lowering.invalid("the inner dimensions of " + shape_text(a_shape) + " and " +
                      shape_text(b_shape) + " differ");
   }
-  const Shape batch = broadcast_shape(lowering, batch_of(a), batch_of(b));
+  const Shape batch = broadcast_shape(lowering, batch_of(call.a), batch_of(call.b));
   Shape result_shape = batch;
   result_shape.insert(result_shape.end(), {rows, columns});
+  if (auto product = add_product_of_blocks(lowering, call, result_shape)) return *product;
 
+  Value a = is_matrix_view(call.a.layout) ? call.a : lowering.plain(call.a);
+  Value b = is_matrix_view(call.b.layout) ? call.b : lowering.plain(call.b);
   share_batches(lowering, a, b, batch);
   Shape target_shape = batch_of(a);
   target_shape.insert(target_shape.end(), {dimensions(a.layout)[a.layout.data.ndims - 2], columns});
@@ -190,8 +236,9 @@ Lowered<Value> add_matmul(Lowering& lowering, const MatmulCall& call) {
       call.type == DType::kFloat32 && a.type == call.type && b.type == call.type;
   const bool packs = lowering.is_constant(b);
   if (packs && call.scale == 1.0F && is_float32 && !call.addend) {
-    if (const auto product = add_matrix_product(lowering, a, swapped(b), call.bias)) {
-      return lowering.reshaped(*product, result_shape);
+    if (const auto product =
+            add_matrix_product(lowering, a, swapped(b), call.bias, call.wants_blocks)) {
+      return lowering.viewed(*product, result_shape);
     }
   } else {
     note_no_own_product(lowering, packs, is_float32);
@@ -242,6 +289,36 @@ void require_rank(const Lowering& lowering, std::string_view argument, TensorId 
 
 }  // namespace
 
+namespace {
+
+/// Whether the result of the current group, [1, .., N] with `rows` rows, is only read by a
+/// convolution or an interpolation that sees N as channels.
+bool is_read_as_channels(const Lowering& lowering, std::int64_t rows) {
+  const Graph& graph = lowering.graph();
+  TensorId value = lowering.group() == nullptr
+                       ? lowering.result()
+                       : graph.node(lowering.group()->nodes.back()).outputs.front();
+  const std::int64_t channels = lowering.shape(lowering.result()).back();
+  for (;;) {
+    const NodeId reader = lowering.sole_reader(value);
+    if (!reader.valid()) return false;
+    const Node& node = graph.node(reader);
+    const FusionRole role = fusion_role(node.op_type);
+    if (role == FusionRole::kConv || node.op_type.starts_with("aten.upsample_")) {
+      const Shape& shape = lowering.shape(value);
+      return node.inputs.front() == value && shape.size() >= 3 && shape[0] == 1 &&
+             shape[1] == channels && element_count(shape) == rows * channels;
+    }
+    if ((role != FusionRole::kPermute && role != FusionRole::kSameOrder) ||
+        node.outputs.size() != 1) {
+      return false;
+    }
+    value = node.outputs.front();
+  }
+}
+
+}  // namespace
+
 Lowered<Done> lower_linear(Lowering& lowering, const BoundNode& node) {
   const TensorId input = tensor_argument(lowering, node, "input");
   const TensorId weight = tensor_argument(lowering, node, "weight");
@@ -279,9 +356,10 @@ Lowered<Done> lower_linear(Lowering& lowering, const BoundNode& node) {
   call.b = swapped(lowering.in_type(folded->weight, lowering.compute_type()));
   call.bias = folded->bias;
   shape.back() = weight_shape[0];
+  call.wants_blocks = is_read_as_channels(lowering, element_count(shape) / shape.back());
   const auto product = add_matmul(lowering, call);
   if (!product) return product.refusal();
-  lowering.define_computed(lowering.result(), shape, dtype, lowering.reshaped(*product, shape));
+  lowering.define_computed(lowering.result(), shape, dtype, lowering.viewed(*product, shape));
   return Done{};
 }
 

@@ -118,18 +118,28 @@ Lowered<Value> add_packed_gemm(Lowering& lowering, const PackedGemm& gemm, const
 }
 
 std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, const Value& weight,
-                                        const std::optional<Value>& bias) {
+                                        const std::optional<Value>& bias, bool wants_blocks) {
   const Shape shape = dimensions(a.layout);
   const Shape weight_shape = dimensions(weight.layout);
-  if (shape.size() != 2 || weight_shape.size() != 2 || strides_of(a.layout)[1] != 1) {
+  if (shape.size() != 2 || weight_shape.size() != 2) return std::nullopt;
+  const std::int64_t lanes = lowering.machine().lanes();
+  const std::int64_t rows = shape[0];
+  const std::int64_t columns = weight_shape[0];
+  ProductShape product{rows, shape[1], columns, strides_of(a.layout)[0]};
+  if (!is_strided(a.layout)) {
+    product.source_block = strides_of(a.layout)[1];
+  } else if (strides_of(a.layout)[1] != 1) {
     return std::nullopt;
   }
+  Layout layout = plain_layout({rows, columns}, DType::kFloat32);
+  if (wants_blocks && columns % lanes == 0) {
+    layout = blocked_matrix(rows, columns, DType::kFloat32, lanes);
+    product.blocked_target = true;
+  }
   std::vector<Candidate> candidates =
-      choose_product({shape[0], shape[1], weight_shape[0], strides_of(a.layout)[0]},
-                     lowering.epilogue(), lowering.machine());
+      choose_product(product, lowering.epilogue(), lowering.machine());
   while (candidates.front().is_own()) {
-    auto result = add_first(lowering, candidates, a, {weight, bias},
-                            plain_layout({shape[0], weight_shape[0]}, DType::kFloat32));
+    auto result = add_first(lowering, candidates, a, {weight, bias}, layout);
     if (result) return *std::move(result);
     refuse_first(candidates, result.refusal().reason);
   }

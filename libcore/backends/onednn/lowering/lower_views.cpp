@@ -4,8 +4,9 @@
 //
 // Values are functional, so an alias is the same value and costs nothing. Permutes and slices are
 // strides and an offset over the same memory; whoever needs row-major order makes the copy.
-// Reshapes need row-major order, which a blocked value does not have. What repeats elements stays a
-// view (repeated.hpp) through such ops, until something reads it that needs a copy.
+// Reshapes need row-major order, but for a dimension in blocks that stays whole. What repeats
+// elements stays a view (repeated.hpp) through such ops, until something reads it that needs a
+// copy.
 #include <algorithm>
 
 #include "lowering/lowering.hpp"
@@ -81,7 +82,7 @@ void define_reshaped(Lowering& lowering, const Shape& shape) {
     }
   }
   lowering.define_moved(lowering.result(), shape, lowering.dtype(self),
-                        lowering.reshaped(lowering.stored(self), shape));
+                        lowering.viewed(lowering.stored(self), shape));
 }
 
 void define_permuted(Lowering& lowering, const std::vector<std::size_t>& order) {

@@ -154,6 +154,15 @@ Value Lowering::reshaped(const Value& value, const Shape& shape) {
   return result;
 }
 
+Value Lowering::viewed(const Value& value, const Shape& shape) {
+  if (is_plain(value.layout)) return reshaped(value, shape);
+  const auto layout = view_blocks(value.layout, shape);
+  if (!layout) return reshaped(value, shape);
+  Value result = value;
+  result.layout = *layout;
+  return result;
+}
+
 BoundNode bound(const Graph& graph, const Node& node) {
   return BoundNode(graph, node, find_op(node.op_type)->schema);
 }
@@ -240,7 +249,7 @@ void Lowering::define_computed(TensorId tensor, const Shape& computed, DType dty
   Value result = value;
   if (has_epilogue() && tensor == node_->outputs.front()) {
     tensor = graph_->node(group_->nodes.back()).outputs.front();
-    if (shape(tensor) != computed) result = reshaped(result, shape(tensor));
+    if (shape(tensor) != computed) result = viewed(result, shape(tensor));
   }
   if (result.type != storage_type(dtype)) {
     result = in_type(result, storage_type(dtype));

@@ -187,6 +187,8 @@ class Lowering {
   Value in_type(const Value& value, DType type);
   /// A row-major value seen with another shape of as many elements.
   Value reshaped(const Value& value, const Shape& shape);
+  /// The same, but a dimension in blocks stays so where it is a dimension of `shape`, too.
+  Value viewed(const Value& value, const Shape& shape);
 
   /// True if the content is known when the program is loaded.
   bool is_constant(const Value& value) const;
@@ -513,6 +515,7 @@ struct MatmulCall {
   std::optional<Value> bias;
   float scale = 1.0F;
   DType type = DType::kFloat32;
+  bool wants_blocks = false;    ///< of columns in the result, rather than rows
   std::optional<Value> addend;  ///< float32 as `type` is, not constant; broadcasts to the result
   float addend_scale = 1.0F;
 };
@@ -522,9 +525,10 @@ Lowered<Value> add_matmul(Lowering& lowering, const MatmulCall& call);
 void share_batches(Lowering& lowering, Value& a, Value& b, const Shape& batch);
 /// a [M, K] times the transpose of the constant weight [N, K], float32, plus the bias, by the
 /// matrix product of our own that takes the least time and does all of the current group's
-/// epilogue; nothing if oneDNN's does.
+/// epilogue; nothing if oneDNN's does. The columns of `a` may lie in blocks, and those of the
+/// result do if that is asked for and a kernel does it.
 std::optional<Value> add_matrix_product(Lowering& lowering, const Value& a, const Value& weight,
-                                        const std::optional<Value>& bias);
+                                        const std::optional<Value>& bias, bool wants_blocks);
 /// Softmax or log-softmax of a dense float value along a dimension.
 Value add_softmax(Lowering& lowering, const Value& value, std::size_t dimension, bool logarithm);
 /// A function as a primitive in the layout of its operand, over it if nothing reads it later.

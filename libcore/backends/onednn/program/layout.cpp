@@ -3,6 +3,8 @@
 #include "program/layout.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
@@ -137,13 +139,16 @@ std::vector<std::int64_t> strides_of(const Layout& layout) {
   return {blocking(layout).strides, blocking(layout).strides + layout.data.ndims};
 }
 
-std::optional<std::vector<std::int64_t>> view_strides(const Layout& layout, const Shape& shape) {
+namespace {
+
+/// As view_strides, for dimensions `from` with `strides`.
+std::optional<std::vector<std::int64_t>> strides_for(const Shape& from,
+                                                     const std::vector<std::int64_t>& strides,
+                                                     const Shape& shape) {
   struct Run {
     std::int64_t count;
     std::int64_t unit;
   };
-  const Shape from = dimensions(layout);
-  const std::vector<std::int64_t> strides = strides_of(layout);
   std::vector<Run> runs;  // pieces of memory with even steps, innermost first
   for (std::size_t i = from.size(); i > 0; --i) {
     if (from[i - 1] == 1) continue;
@@ -168,6 +173,57 @@ std::optional<std::vector<std::int64_t>> view_strides(const Layout& layout, cons
   }
   if (run + 1 != runs.size() || taken != runs[run].count) return std::nullopt;
   return result;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::int64_t>> view_strides(const Layout& layout, const Shape& shape) {
+  return strides_for(dimensions(layout), strides_of(layout), shape);
+}
+
+std::optional<Layout> view_blocks(const Layout& layout, const Shape& shape) {
+  const auto& data = layout.data;
+  if (data.format_kind != dnnl_blocked || blocking(layout).inner_nblks != 1 ||
+      data.extra.flags != 0 || has_padding(layout) || shape.size() > DNNL_MAX_NDIMS) {
+    return std::nullopt;
+  }
+  const Shape from = dimensions(layout);
+  const std::vector<std::int64_t> strides = strides_of(layout);
+  const auto blocked = static_cast<std::size_t>(blocking(layout).inner_idxs[0]);
+  const auto count = [](auto begin, auto end) {
+    return std::accumulate(begin, end, std::int64_t{1}, std::multiplies<>());
+  };
+  const auto old = from.begin() + static_cast<std::ptrdiff_t>(blocked);
+  const auto same =
+      std::find_if(shape.begin(), shape.end(), [&, front = std::int64_t{1}](auto extent) mutable {
+        const bool found = extent == *old && front == count(from.begin(), old);
+        front *= extent;
+        return found;
+      });
+  if (same == shape.end()) return std::nullopt;
+  const auto at = same - shape.begin();
+  const auto stride = strides.begin() + static_cast<std::ptrdiff_t>(blocked);
+  const auto front =
+      strides_for({from.begin(), old}, {strides.begin(), stride}, {shape.begin(), same});
+  const auto behind =
+      strides_for({old + 1, from.end()}, {stride + 1, strides.end()}, {same + 1, shape.end()});
+  if (!front || !behind) return std::nullopt;
+  Layout result = layout;
+  result.data.ndims = static_cast<int>(shape.size());
+  std::copy(shape.begin(), shape.end(), result.data.dims);
+  std::copy(shape.begin(), shape.end(), result.data.padded_dims);
+  std::fill_n(result.data.padded_offsets, shape.size(), 0);
+  auto* to = result.data.format_desc.blocking.strides;
+  to = std::copy(front->begin(), front->end(), to);
+  *to++ = *stride;
+  std::copy(behind->begin(), behind->end(), to);
+  result.data.format_desc.blocking.inner_idxs[0] = at;
+  return result;
+}
+
+Layout blocked_matrix(std::int64_t rows, std::int64_t columns, DType type, std::int64_t lanes) {
+  const Layout planes = blocked_layout({1, columns, rows}, type, lanes).permute_axes({0, 2, 1});
+  return *view_blocks(planes, {rows, columns});
 }
 
 bool is_plain(const Layout& layout) {

@@ -42,6 +42,11 @@ Layout with_type(const Layout& layout, DType type);
 /// nothing if there are none.
 std::optional<std::vector<std::int64_t>> view_strides(const Layout& layout, const Shape& shape);
 
+/// The same for a layout with one dimension in blocks, which has to stay as it is.
+std::optional<Layout> view_blocks(const Layout& layout, const Shape& shape);
+/// A matrix with its columns in blocks of `lanes`, the rows of a block one after the other.
+Layout blocked_matrix(std::int64_t rows, std::int64_t columns, DType type, std::int64_t lanes);
+
 Shape dimensions(const Layout& layout);
 std::vector<std::int64_t> row_major_strides(const Shape& shape);
 

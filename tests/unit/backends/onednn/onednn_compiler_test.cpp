@@ -331,6 +331,25 @@ TEST_CASE("onednn brings the rows of a layer norm together", "[onednn][compiler]
   }
 }
 
+TEST_CASE("onednn keeps blocks of channels between tokens and pictures", "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {1, 48, 16}).weight("w1", {32, 16}).weight("w2", {32, 1, 3, 3});
+  graph.weight("w3", {16, 32});
+  graph.node("a", "aten.linear.default", {"x", "p_w1"}, Shape{1, 48, 32});
+  graph.node("b", "aten.transpose.int", {"a"}, {1, 32, 48}, {{"dim0", 1}, {"dim1", 2}});
+  graph.node("c", "aten.view.default", {"b"}, {1, 32, 6, 8}, {{"size", {1, 32, 6, 8}}});
+  graph.node("d", "aten.conv2d.default", {"c", "p_w2"}, Shape{1, 32, 6, 8},
+             {{"padding", {1, 1}}, {"groups", 32}});
+  graph.node("e", "aten.flatten.using_ints", {"d"}, {1, 32, 48}, {{"start_dim", 2}});
+  graph.node("f", "aten.transpose.int", {"e"}, {1, 48, 32}, {{"dim0", 1}, {"dim1", 2}});
+  graph.node("g", "aten.gelu.default", {"f"}, Shape{1, 48, 32});
+  graph.node("y", "aten.linear.default", {"g", "p_w3"}, Shape{1, 48, 16}).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  if (has_avx2() && !has_avx512()) CHECK(compiled.count("reorders") == 0);
+  check_threads(compiled, graph, {1, 3});
+}
+
 TEST_CASE("onednn keeps groups of npu-fuse apart", "[onednn][compiler]") {
   const auto kernels = [](int relu_group, int norm_group) {
     GraphBuilder graph;
