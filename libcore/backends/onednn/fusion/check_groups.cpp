@@ -39,6 +39,7 @@ constexpr auto kPatternRows = std::to_array<PatternRow>({
     {"norm-relu", Kind::kEpilogue, VectorIsa::kAny},
     {"norm-pointwise", Kind::kNormPointwise, VectorIsa::kAvx2},
     {"expand-depthwise", Kind::kExpandDepthwise, VectorIsa::kAvx2},
+    {"resized-pointwise", Kind::kResizedPointwise, VectorIsa::kAvx2},
     {"quantized", Kind::kQuantized, VectorIsa::kAny},
 });
 
@@ -82,6 +83,13 @@ FusionGroup make_group(const Graph& graph, Kind kind, const std::vector<NodeId>&
     });
     group.parts.push_back(epilogue_group(graph, {nodes.begin(), second}));
     group.parts.push_back(epilogue_group(graph, {second, nodes.end()}));
+  }
+  if (kind == Kind::kResizedPointwise) {
+    auto node = nodes.begin();
+    while (fusion_role(graph.node(*node).op_type) != FusionRole::kConv) {
+      group.parts.push_back(epilogue_group(graph, {*node++}));
+    }
+    group.parts.push_back(epilogue_group(graph, {node, nodes.end()}));
   }
   return group;
 }

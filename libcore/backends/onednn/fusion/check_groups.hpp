@@ -19,8 +19,9 @@ struct FusionGroup {
     kSqueezeExcite,    ///< mean, layer, activation, layer, gate, product
     kNormPointwise,    ///< a batch norm and the convolution of one by one behind it, in two parts
     kExpandDepthwise,  ///< a pointwise convolution and the depthwise one behind it, likewise
-    kQuantized,        ///< an op on dequantized tensors, functions behind it, and a quantization
-    kInteger,          ///< conversions of 8 bits, zero points, and the product of what they give
+    kResizedPointwise,  ///< interpolations, a concatenation and a pointwise convolution, likewise
+    kQuantized,         ///< an op on dequantized tensors, functions behind it, and a quantization
+    kInteger,           ///< conversions of 8 bits, zero points, and the product of what they give
   };
   Kind kind = Kind::kEpilogue;
   /// In list order; the first is the anchor, of kInteger the last, which gives the result.
@@ -28,7 +29,9 @@ struct FusionGroup {
   std::vector<NodeId> nodes;
   /// kEpilogue: for each node behind the anchor, the position of the running value in its inputs.
   std::vector<std::int32_t> operand;
-  std::vector<FusionGroup> parts;     ///< of kNormPointwise, kExpandDepthwise: two of kEpilogue
+  /// Of kNormPointwise, kExpandDepthwise: two of kEpilogue. Of kResizedPointwise: the convolution
+  /// with what stands behind it last, each node before it in front.
+  std::vector<FusionGroup> parts;
   std::vector<NodeId> dequantizes{};  ///< kQuantized: in front of `nodes`, of which nothing else
                                       ///< reads the results
 

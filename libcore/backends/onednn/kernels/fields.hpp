@@ -157,7 +157,7 @@ NPU_FIELDS(MiddleReduction, op, type, outer, count, inner, isa);
 NPU_FIELDS(GatherRows, count, rows, row_bytes, wide_indices, node);
 NPU_FIELDS(Sequence, start, step, count);
 NPU_FIELDS(Tap, index, weight);
-NPU_FIELDS(Resample, type, planes, lanes, extents, width, taps, isa);
+NPU_FIELDS(Resample, type, planes, lanes, extents, width, taps, adds, relu, isa);
 NPU_FIELDS(GridSample, mode, padding, align_corners, batch, channels, source_extent, target_extent,
            isa);
 NPU_FIELDS(GroupNorm, type, outer, channels, spatial, lanes, group_size, epsilon, has_weight,

@@ -6,6 +6,7 @@ namespace npu::onednn {
 
 Footprint footprint(const Resample& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
+  require(!kernel.adds || kernel.type == DType::kFloat32, "only float32 is added");
   const Count vectors = at_least_one(kernel.planes, "planes") * at_least_one(kernel.lanes, "lanes");
   Count source = vectors;
   Count target = vectors;

@@ -88,21 +88,38 @@ template <typename V, typename T>
   }
 }
 
-/// The sum of rows, each with its weight.
-template <typename V, typename T>
-[[gnu::always_inline]] inline void add_rows(const float* const* rows, const float* weights,
-                                            std::int64_t slots, std::int64_t count, T* to) {
+/// The sum of rows, each with its weight, perhaps added to what stands there.
+template <typename V, bool kAdds, bool kRelu, typename T>
+[[gnu::always_inline]] inline void add_rows_as(const float* const* rows, const float* weights,
+                                               std::int64_t slots, std::int64_t count, T* to) {
   constexpr std::int64_t kVector = sizeof(V) / sizeof(float);
   std::int64_t i = 0;
   for (; i + kVector <= count; i += kVector) {
     V sum = load_vector<V>(rows[0] + i) * weights[0];
     for (std::int64_t s = 1; s < slots; ++s) sum += load_vector<V>(rows[s] + i) * weights[s];
+    if constexpr (kAdds) sum += load_as_floats<V>(to + i);
+    if constexpr (kRelu) sum = sum < 0.0F ? V{} : sum;
     store_floats(to + i, sum);
   }
   for (; i < count; ++i) {
     float sum = rows[0][i] * weights[0];
     for (std::int64_t s = 1; s < slots; ++s) sum += rows[s][i] * weights[s];
+    if constexpr (kAdds) sum += load(to[i]);
+    if constexpr (kRelu) sum = sum < 0.0F ? 0.0F : sum;
     store(to[i], sum);
+  }
+}
+
+template <typename V, typename T>
+[[gnu::always_inline]] inline void add_rows(const Resample& call, const float* const* rows,
+                                            const float* weights, std::int64_t slots,
+                                            std::int64_t count, T* to) {
+  if (call.adds) {
+    call.relu ? add_rows_as<V, true, true>(rows, weights, slots, count, to)
+              : add_rows_as<V, true, false>(rows, weights, slots, count, to);
+  } else {
+    call.relu ? add_rows_as<V, false, true>(rows, weights, slots, count, to)
+              : add_rows_as<V, false, false>(rows, weights, slots, count, to);
   }
 }
 
@@ -151,7 +168,7 @@ template <typename V, typename T>
       }
       from[s] = to;
     }
-    add_rows<V>(from, weights, slots, row, target + r * row);
+    add_rows<V>(call, from, weights, slots, row, target + r * row);
   }
 }
 
@@ -172,6 +189,20 @@ int wanted_threads(const Resample& call) {
 }
 
 }  // namespace
+
+bool Resample::is_copy() const {
+  for (int i = 0; i < 3; ++i) {
+    if (target_extent(i) != extents[i]) return false;
+    for (std::int64_t j = 0; j < extents[i]; ++j) {
+      const Tap& tap = taps[i][static_cast<std::size_t>(j * width[i])];
+      if (tap.index != j || tap.weight != 1.0F) return false;
+      for (std::int64_t k = 1; k < width[i]; ++k) {
+        if (taps[i][static_cast<std::size_t>(j * width[i] + k)].weight != 0.0F) return false;
+      }
+    }
+  }
+  return true;
+}
 
 Resample::Operands Resample::bind(Addresses addresses) {
   OperandReader in(addresses);

@@ -21,7 +21,7 @@ struct Tap {
 
 /// Resamples the last dimensions of [planes, extents.., lanes]: each element of the result is a sum
 /// of products along every dimension, as nearest, linear and cubic interpolation are. Lanes lie
-/// together: 16 for channels in blocks of 16, else 1.
+/// together: those of a block of channels, else 1.
 struct Resample {
   static constexpr std::string_view kName = "resample";
   static constexpr std::int64_t kMaxWidth = 4;
@@ -31,6 +31,8 @@ struct Resample {
   std::int64_t extents[3]{1, 1, 1};
   std::int64_t width[3]{1, 1, 1};  ///< taps of one element of the result
   std::array<std::vector<Tap>, 3> taps{{{Tap{}}, {Tap{}}, {Tap{}}}};
+  bool adds = false;  ///< to what the target holds; float32
+  bool relu = false;  ///< negative results become 0
   int threads = 1;
   VectorIsa isa = VectorIsa::kAny;
 
@@ -38,6 +40,8 @@ struct Resample {
   std::int64_t target_extent(int i) const {
     return static_cast<std::int64_t>(taps[i].size()) / width[i];
   }
+  /// True if the result is the source.
+  bool is_copy() const;
   /// Each thread keeps the rows that it has resampled along the last dimension.
   std::size_t scratch_bytes() const {
     return static_cast<std::size_t>(threads * width[0] * width[1] * target_extent(2) * lanes) *

@@ -67,6 +67,9 @@ Lowered<Value> add_windows(Lowering& lowering, const ConvolutionCall& call);
 /// A pointwise convolution with a norm in front.
 Lowered<Value> add_norm_pointwise(Lowering& lowering, const ConvolutionCall& call,
                                   const Lowering::Norm& norm);
+/// A pointwise convolution with interpolations in front.
+Lowered<Value> add_resized_pointwise(Lowering& lowering, const ConvolutionCall& call,
+                                     const Lowering::Resized& resized);
 /// A depthwise convolution with a pointwise one in front.
 Lowered<Value> add_expand_depthwise(Lowering& lowering, const ConvolutionCall& call,
                                     const Lowering::Expansion& expansion);

@@ -330,6 +330,9 @@ Spatial read_spatial(const Lowering& lowering, const BoundNode& node, const Shap
 /// node in front.
 const Value* front_source(const Lowering& lowering) {
   if (const auto* norm = std::get_if<Lowering::Norm>(&lowering.front())) return &norm->source;
+  if (const auto* resized = std::get_if<Lowering::Resized>(&lowering.front())) {
+    return &resized->source;
+  }
   const auto* expansion = std::get_if<Lowering::Expansion>(&lowering.front());
   return expansion == nullptr ? nullptr : &expansion->source;
 }
@@ -340,6 +343,9 @@ Lowered<Value> add_with_front(Lowering& lowering, const ConvolutionCall& call) {
   }
   if (const auto* norm = std::get_if<Lowering::Norm>(&lowering.front())) {
     return add_norm_pointwise(lowering, call, *norm);
+  }
+  if (const auto* resized = std::get_if<Lowering::Resized>(&lowering.front())) {
+    return add_resized_pointwise(lowering, call, *resized);
   }
   return add_convolution(lowering, call);
 }

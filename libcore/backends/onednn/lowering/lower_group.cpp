@@ -25,6 +25,8 @@ Lowered<Done> Lowering::dispatch_group(const FusionGroup& group) {
       return lower_norm_pointwise_group(*this, group);
     case Kind::kExpandDepthwise:
       return lower_expand_depthwise_group(*this, group);
+    case Kind::kResizedPointwise:
+      return lower_resized_pointwise_group(*this, group);
     case Kind::kInteger:
     case Kind::kQuantized:
       compute_type_ = DType::kFloat32;

@@ -195,15 +195,18 @@ void lower_resample(Lowering& lowering, const BoundNode& node) {
   auto [input, output, call] = read_resample(lowering, node);
   const Shape& shape = lowering.shape(input);
   Value source = lowering.operand(input);
+  if (call.is_copy()) {
+    return lowering.define_computed(lowering.result(), output, lowering.dtype(input), source);
+  }
   Layout layout = plain_layout(output, source.type);
   call.planes = shape[0] * shape[1];
   // Channels stay in blocks, unless the host reads the result: the source is the smaller one.
   const auto space = channel_layout(source.layout);
-  if (space && space->lanes == 16 && !is_strided(source.layout) &&
+  if (space && space->lanes == lowering.machine().lanes() && !is_strided(source.layout) &&
       !is_graph_output(lowering, lowering.result())) {
     layout = lowering.blocked(output, source.type);
     call.planes = space->outer * space->groups;
-    call.lanes = 16;
+    call.lanes = space->lanes;
   } else {
     source = lowering.plain(source);
   }

@@ -78,6 +78,8 @@ class Lowering {
   bool has_epilogue() const noexcept;
   /// What that is, batch norms aside; empty if there is nothing.
   const Epilogue& epilogue() const noexcept { return epilogue_; }
+  /// For an anchor of several kernels, of which not the first does what stands behind it.
+  void drop_epilogue() { epilogue_ = {}; }
   /// False once an epilogue with a sum was refused.
   bool allows_sum() const noexcept { return allows_sum_; }
   /// True if the memory of a value may hold another one now: nothing reads it after this step.
@@ -114,8 +116,18 @@ class Lowering {
     Value vectors;  ///< [2, channels]: factors, terms
     bool relu = false;
   };
+  /// Interpolations of parts of the channels that the pointwise convolution behind them reads: it
+  /// is computed of each part as it is, and the results are interpolated and added.
+  struct Resized {
+    struct Part {
+      Value source;
+      Resample resample;  ///< without planes, lanes and type
+    };
+    Value source;  ///< one of the parts, laid out as all channels together
+    std::vector<Part> parts;
+  };
   /// What the kernel of the current convolution does to its source first.
-  using Front = std::variant<std::monostate, Norm, Expansion>;
+  using Front = std::variant<std::monostate, Norm, Expansion, Resized>;
   const Front& front() const noexcept { return front_; }
   /// Lowers an anchor of a group's part with the work of the part in front of it.
   Lowered<Done> lower_with_front(const FusionGroup& part, Front front);
@@ -418,6 +430,7 @@ Lowered<Done> lower_shared_input(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_norm_pointwise_group(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_expand_depthwise_group(Lowering& lowering, const FusionGroup& group);
+Lowered<Done> lower_resized_pointwise_group(Lowering& lowering, const FusionGroup& group);
 
 // Lowering functions, by family; see lowering_table.cpp for what uses them.
 Lowered<Done> lower_convolution(Lowering& lowering, const BoundNode& node);

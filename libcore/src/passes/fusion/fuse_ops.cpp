@@ -63,6 +63,7 @@ constexpr std::array<FusionPattern, fusion::kPatternCount> kPatterns{{
     {"norm-relu", false, false, "batch norm and ReLU"},
     {"norm-pointwise", false, false, "batch norm, ReLU or none, and pointwise convolution group"},
     {"expand-depthwise", false, false, "pointwise convolution group and the depthwise one behind"},
+    {"resized-pointwise", false, false, "interpolations, cat and pointwise convolution group"},
     {"quantized", false, false, "dequantized operands, op, functions behind it, quantization"},
     {"concat-in-place", false, false, "cat whose operands are written into its result; no kernel"},
     {"dequantized-on-read", false, false, "dequantization that quantized groups read; no kernel"},

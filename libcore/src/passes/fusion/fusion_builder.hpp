@@ -45,6 +45,7 @@ enum class Pattern : std::uint8_t {
   kNormRelu,
   kNormPointwise,
   kExpandDepthwise,
+  kResizedPointwise,
   kQuantized,
   kConcatInPlace,
   kDequantizedOnRead,
@@ -52,7 +53,7 @@ enum class Pattern : std::uint8_t {
   kConstant,
   kUnused,
 };
-inline constexpr std::size_t kPatternCount = 34;
+inline constexpr std::size_t kPatternCount = 35;
 /// Patterns whose only purpose is to name nodes that need no kernel.
 constexpr bool is_kernelless(Pattern pattern) noexcept {
   return pattern >= Pattern::kConcatInPlace;

@@ -185,6 +185,7 @@ class UnitMerger {
     }
     for (Unit& unit : units_) merge(unit, Pattern::kNormPointwise);
     for (Unit& unit : units_) merge(unit, Pattern::kExpandDepthwise);
+    for (Unit& unit : units_) join_resized(unit);
   }
 
  private:
@@ -229,6 +230,73 @@ class UnitMerger {
     builder_.group(into).pattern = number_of(pattern);
     unit.nodes.clear();  // a kernel does the work of one other at most
     next.nodes.clear();
+  }
+
+  /// Puts a pointwise convolution, the cat in front of it and the interpolations in front of that
+  /// into one group, if the products of all parts as they are take three quarters of the
+  /// multiplications at most.
+  void join_resized(Unit& unit) {
+    ++builder_.steps();
+    if (unit.kind != Anchor::kConvolution || unit.nodes.empty() ||
+        !builder_.enabled(Pattern::kResizedPointwise, unit.anchor)) {
+      return;
+    }
+    const auto facts = convolution_facts(builder_, unit.anchor);
+    const TensorId source = builder_.node(unit.anchor).inputs.front();
+    const std::int32_t cat = builder_.producer(source);
+    if (!facts || !facts->is_pointwise() || facts->weight[0] % kChannelBlock != 0 || cat < 0 ||
+        builder_.facts(cat).role != Role::kCat || !is_private(cat, source, unit.anchor) ||
+        !is_single(info(source).dtype) || !has_known_bias(unit) || !has_only_relu(unit)) {
+      return;
+    }
+    const Json* dim = find_member(builder_.node(cat).attrs(), "dim");
+    if (dim == nullptr || (*dim != 1 && *dim != -3)) return;
+    std::vector<std::int32_t> nodes{cat};
+    std::int64_t products = 0;
+    std::size_t copies = 0;
+    for (const TensorId part : builder_.node(cat).inputs) {
+      TensorId from = part;
+      const std::int32_t n = builder_.producer(part);
+      if (n >= 0 && is_interpolation(n) && is_private(n, part, cat)) {
+        nodes.push_back(n);
+        from = builder_.node(n).inputs.front();
+      }
+      const Shape& shape = info(from).shape;
+      if (shape.size() != 4 || shape[1] % kChannelBlock != 0) return;
+      copies += shape == info(part).shape ? 1 : 0;
+      products += shape[1] * shape[2] * shape[3];
+    }
+    const std::int64_t all = facts->source[1] * facts->source[2] * facts->source[3];
+    if (copies > 1 || nodes.size() < 2 || products > all / 4 * 3 ||
+        !builder_.fits(unit.nodes.size() + nodes.size())) {
+      return;
+    }
+    std::int32_t into = builder_.group_of(unit.anchor);
+    if (into < 0) into = builder_.add_group({unit.anchor}, 0, unit.nodes.back());
+    for (const std::int32_t n : nodes) builder_.join(into, n);
+    builder_.group(into).pattern = number_of(Pattern::kResizedPointwise);
+    unit.nodes.clear();
+  }
+
+  /// A free node whose result only `reader` reads, once.
+  bool is_private(std::int32_t n, TensorId result, std::int32_t reader) const {
+    return builder_.free(n) && builder_.same_device(n, reader) && readers_.only(result) == reader &&
+           builder_.node(n).outputs.size() == 1;
+  }
+
+  bool is_interpolation(std::int32_t n) const {
+    const std::string& op = builder_.node(n).op_type;
+    return (op.starts_with("aten.upsample_bilinear2d.") ||
+            op.starts_with("aten.upsample_nearest2d.") ||
+            op.starts_with("aten.upsample_bicubic2d.")) &&
+           builder_.node(n).inputs.size() == 1;
+  }
+
+  bool has_only_relu(const Unit& unit) const {
+    return std::all_of(unit.nodes.begin() + 1, unit.nodes.end(), [&](std::int32_t n) {
+      const Role role = builder_.facts(n).role;
+      return role == Role::kRelu || role == Role::kBatchNorm || keeps_row_major(builder_, n);
+    });
   }
 
   const TensorInfo& info(TensorId id) const { return builder_.graph().tensor(id); }

@@ -350,6 +350,32 @@ TEST_CASE("onednn keeps blocks of channels between tokens and pictures", "[onedn
   check_threads(compiled, graph, {1, 3});
 }
 
+TEST_CASE("onednn computes a pointwise convolution before interpolations", "[onednn][compiler]") {
+  const bool has_copy = GENERATE(true, false);
+  GraphBuilder graph;
+  const Shape picture{1, 16, 12, 10};
+  graph.input("x", {1, 32, 6, 5}).input("z", {1, 16, 3, 10}).input("s", picture);
+  graph.node("u", "aten.upsample_bilinear2d.vec", {"x"}, {1, 32, 12, 10},
+             {{"output_size", {12, 10}}, {"align_corners", false}});
+  graph.node("v", "aten.upsample_nearest2d.vec", {"z"}, picture, {{"output_size", {12, 10}}});
+  std::vector<std::string> parts{"u", "v"};
+  if (has_copy) parts.insert(parts.begin() + 1, "s");
+  const std::int64_t channels = has_copy ? 64 : 48;
+  graph.node("t", "aten.cat.default", parts, Shape{1, channels, 12, 10},
+             {{"dim", 1}, {"_tensor_list_sizes", {parts.size()}}});
+  graph.weight("w", {48, channels, 1, 1}).weight("b", {48});
+  graph.node("c", "aten.conv2d.default", {"t", "p_w", "p_b"}, Shape{1, 48, 12, 10});
+  graph.node("y", "aten.relu.default", {"c"}, Shape{1, 48, 12, 10}).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+  check_threads(compiled, graph, {1, 3});
+  const Json& steps = compiled.report.at("steps");
+  const bool joins = std::any_of(steps.begin(), steps.end(), [](const Json& step) {
+    return step.at("kernel") == "concatenation" || step.at("kernel") == "concat";
+  });
+  if (has_avx2()) CHECK_FALSE(joins);
+}
+
 TEST_CASE("onednn keeps groups of npu-fuse apart", "[onednn][compiler]") {
   const auto kernels = [](int relu_group, int norm_group) {
     GraphBuilder graph;

@@ -272,6 +272,27 @@ TEST_CASE("kernels: channel gates of whole vectors") {
   CHECK(found == (channels == 16 ? Lines{"channel-gate: m a r b g y"} : Lines{}));
 }
 
+TEST_CASE("kernels: a pointwise convolution changes places with interpolations") {
+  const std::string other = GENERATE("nothing", "sigmoid", "large", "two copies", "read twice");
+  KernelNet net;
+  net.input("x", kPicture).input("z", kPicture);
+  net.input("s", other == "large" ? Shape{1, 16, 8, 8} : Shape{1, 16, 4, 4});
+  net.node("u", "aten.upsample_bilinear2d.vec", {"s"}, kPicture,
+           Json{{"output_size", {8, 8}}, {"align_corners", false}});
+  Lines parts{"u", "x"};
+  if (other == "two copies") parts.push_back("z");
+  const auto channels = static_cast<std::int64_t>(16 * parts.size());
+  net.node("t", "aten.cat.default", parts, {1, channels, 8, 8},
+           Json{{"dim", 1}, {"_tensor_list_sizes", {parts.size()}}});
+  net.conv("c", "t", {16, channels, 1, 1}, kPicture);
+  net.node("y", other == "sigmoid" ? "aten.sigmoid.default" : "aten.relu.default", {"c"}, kPicture);
+  net.output("y");
+  if (other == "read twice") net.output("t");
+  const Lines found =
+      lines_of(net.build(), just({"conv-post-ops", "resized-pointwise", "expand-depthwise"}));
+  CHECK(found == Lines{other == "nothing" ? "resized-pointwise: u t c y" : "conv-post-ops: c y"});
+}
+
 TEST_CASE("kernels: linear siblings whose results are only moved") {
   KernelNet net;
   net.input("x", {4, 8});

@@ -219,6 +219,8 @@ std::vector<Kernel> samples() {
   resample.taps[1] = {{0, 0.5F}, {1, 0.5F}, {2, 1.0F}, {2, 0.0F}};
   resample.taps[2] = {{0, 0.25F}, {1, 0.75F}, {1, 0.5F}, {2, 0.5F}, {4, 1.0F}, {3, 0.0F}};
   result.emplace_back(resample);
+  resample.adds = resample.relu = true;
+  result.emplace_back(resample);
   GridSample sample;
   sample.mode = GridSample::Mode::kBicubic;
   sample.batch = sample.channels = 2;

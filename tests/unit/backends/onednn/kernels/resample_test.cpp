@@ -61,7 +61,9 @@ TEST_CASE("Resample adds up taps along every dimension", "[onednn][kernels]") {
   const std::int64_t lanes = GENERATE(1, 16, 19);
   const std::int64_t width = GENERATE(1, 2, 3, 4);
   const bool has_volume = GENERATE(false, true);
+  const bool adds = GENERATE(false, true);
   Resample call;
+  call.adds = call.relu = adds;
   call.planes = 3;
   call.lanes = lanes;
   call.extents[0] = has_volume ? 3 : 1;
@@ -73,7 +75,14 @@ TEST_CASE("Resample adds up taps along every dimension", "[onednn][kernels]") {
   }
   const auto source =
       random_floats(call.planes * call.extents[0] * call.extents[1] * call.extents[2] * lanes, 5);
-  const std::vector<double> expected = expected_of(call, source);
+  std::vector<double> expected = expected_of(call, source);
+  std::vector<float> before(expected.size());
+  if (adds) {
+    before = random_floats(static_cast<std::int64_t>(expected.size()), 7);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = std::max(0.0, expected[i] + static_cast<double>(before[i]));
+    }
+  }
   const auto bytes = [](const float* floats) {
     return static_cast<const std::byte*>(static_cast<const void*>(floats));
   };
@@ -82,7 +91,7 @@ TEST_CASE("Resample adds up taps along every dimension", "[onednn][kernels]") {
     for (const int threads : {1, 3}) {
       call.isa = isa;
       call.threads = threads;
-      std::vector<float> target(expected.size());
+      std::vector<float> target = before;
       std::vector<float> scratch(call.scratch_bytes() / sizeof(float));
       call.run({bytes(source.data()), static_cast<std::byte*>(static_cast<void*>(target.data())),
                 scratch.data()});
