@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "device/blob_memory.hpp"
+#include "device/compile_hooks.hpp"
 #include "device/device_call.hpp"
 #include "device/device_options.hpp"
 #include "device/tap_views.hpp"
@@ -348,43 +349,6 @@ std::optional<ClockSample> DeviceInstance::clock() const {
 
 namespace {
 
-/// Passes on what a backend asks for in a compile: no exception crosses it.
-std::uint32_t forward_progress(void* context, std::uint64_t done, std::uint64_t total,
-                               const char* phase) {
-  try {
-    return static_cast<const CompileHooks*>(context)->progress(done, total, phase) ? 0 : 1;
-  } catch (...) {
-    return 1;
-  }
-}
-
-npu_status find_piece(void* context, const void* key, std::uint64_t size, const npu_writer* piece,
-                      npu_error* error) {
-  try {
-    const auto found = static_cast<const CompileHooks*>(context)->find_piece(
-        {static_cast<const char*>(key), static_cast<std::size_t>(size)});
-    if (!found) return NPU_UNSUPPORTED;
-    return piece->write(piece->context, found->data(), found->size(), error);
-  } catch (...) {
-    return NPU_UNSUPPORTED;
-  }
-}
-
-void keep_piece(void* context, const void* key, std::uint64_t key_size, const void* piece,
-                std::uint64_t size) {
-  try {
-    static_cast<const CompileHooks*>(context)->keep_piece(
-        {static_cast<const char*>(key), static_cast<std::size_t>(key_size)},
-        {static_cast<const char*>(piece), static_cast<std::size_t>(size)});
-  } catch (...) {
-    // Nothing comes of it.
-  }
-}
-
-}  // namespace
-
-namespace {
-
 npu_entry describe_entry(const std::string& name, const std::string& sub_ir) {
   npu_entry entry = sized<npu_entry>();
   entry.name = name.c_str();
@@ -425,18 +389,8 @@ Blob DeviceInstance::compile_entries(const std::vector<npu_entry>& entries,
   args.options = options.c_str();
   args.ir_version = NPU_IR_VERSION;
   args.memory_limit_bytes = memory_limit_;
-  args.deadline_ns = hooks.deadline_ns;
-  if (hooks.progress) {
-    args.progress = forward_progress;
-    args.progress_context = const_cast<CompileHooks*>(&hooks);  // which is only called
-  }
   npu_piece_cache pieces = sized<npu_piece_cache>();
-  if (hooks.find_piece) {
-    pieces.context = const_cast<CompileHooks*>(&hooks);
-    pieces.find = find_piece;
-    pieces.keep = keep_piece;
-    args.pieces = &pieces;
-  }
+  pass_hooks(hooks, args, pieces);
   Blob blob;
   call_patiently(*backend_, [&](npu_error& error) {
     BlobMemory memory(hooks.blob_folder);

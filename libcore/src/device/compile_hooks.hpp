@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "npu/backend.h"
+#include "npu/device/backend.hpp"
+
+namespace npu {
+
+/// Passes hooks to a compile as `args` and `pieces`, a sized struct, hold them; all three stay
+/// until it is done.
+void pass_hooks(const CompileHooks& hooks, npu_compile_args& args, npu_piece_cache& pieces);
+
+}  // namespace npu
