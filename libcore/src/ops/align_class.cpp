@@ -46,7 +46,6 @@ constexpr AlignRow kAlignRows[] = {
     {"linalg_matmul", kGemm},      {"mT", kTranspose},
     {"median", kReduce},           {"moveaxis", kTranspose},
     {"nansum", kReduce},           {"permute_copy", kTranspose},
-    {"reflection_pad3d", kPad},    {"replication_pad3d", kPad},
     {"slice_copy", kSlice},        {"squeeze_copy", kReshape},
     {"swapdims", kTranspose},      {"t_copy", kTranspose},
     {"tensordot", kGemm},          {"transpose_copy", kTranspose},

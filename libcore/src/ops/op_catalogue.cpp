@@ -356,8 +356,6 @@ constexpr OpRow kOpRows[] = {
     {"aten.pow.Tensor_Tensor", kBroadcast, kMoves, "(Tensor self, Tensor exponent) -> Tensor"},
     {"aten.maximum.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.minimum.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
-    {"aten.max.other", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
-    {"aten.min.other", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.atan2.default", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.addcmul.default", kBroadcast, kMoves,
      "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", kNone,
@@ -735,6 +733,9 @@ constexpr OpRow kOpRows[] = {
      "(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kReduce},
     {"aten.min.dim", kReduction, kMoves,
      "(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", kReduce},
+    // Element-wise, whatever their name says; behind those, whose class the name has.
+    {"aten.max.other", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
+    {"aten.min.other", kBroadcast, kMoves, "(Tensor self, Tensor other) -> Tensor"},
     {"aten.amax.default", kReduction, kMoves,
      "(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", kReduce},
     {"aten.amin.default", kReduction, kMoves,
