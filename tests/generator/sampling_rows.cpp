@@ -75,11 +75,14 @@ void draw_upsample(NodeDraw& d) {
   }
 }
 
-Taps resized(const Call& call, std::int64_t at, std::int64_t in, std::int64_t out, double factor) {
+/// `is_exact`: nearest neighbours do not follow the factor.
+Taps resized(const Call& call, std::int64_t at, std::int64_t in, std::int64_t out, double factor,
+             bool is_exact) {
   const bool corners = call.boolean("align_corners"), cubic = call.is("cubic");
   // In float32, as PyTorch defines the place of the nearest element.
   const auto step = static_cast<float>(
       factor > 0 ? 1 / factor : static_cast<double>(in) / static_cast<double>(out));
+  if (is_exact) return {{at * in / out, number(1)}};
   if (call.is("nearest")) {
     const auto half = call.is("exact") ? 0.5F : 0.0F;
     const float position = (static_cast<float>(at) + half) * step;
@@ -116,8 +119,12 @@ Results upsample(const Call& call) {
     const std::int64_t in = x.shape[i + 2];
     shape.push_back(size.empty() ? static_cast<std::int64_t>(static_cast<double>(in) * factors[i])
                                  : size[i]);
-    for (std::int64_t at = 0; at < shape.back(); ++at)
-      taps[i].push_back(resized(call, at, in, shape.back(), factors[i]));
+    // PyTorch takes a single channel for the last dimension of its memory, where this holds.
+    const std::int64_t out = shape.back();
+    const bool is_exact = call.is("nearest") && !call.is("exact") && x.shape[1] == 1 &&
+                          factors.size() > 1 && (out == in || out == 2 * in);
+    for (std::int64_t at = 0; at < out; ++at)
+      taps[i].push_back(resized(call, at, in, out, factors[i], is_exact));
   }
   Values result = make_values(shape, x.dtype);
   for_each_place(shape, [&](std::size_t i, const Shape& place) {
