@@ -66,7 +66,7 @@ TEST_CASE("run report: JSON of a plain run") {
       R"({"model":"m","target":"host","precision":"f32",)"
       R"("outputs":[{"name":"y","shape":[2,3],"dtype":"float32"}],)"
       R"("placement":[{"device":"npu","backend":"onednn","nodes":4,"partitions":1,"ms":1.25}],)"
-      R"("steps":[{"kind":"inputs","device":"npu","tensors":1,"bytes":24,"copied_bytes":0,)"
+      R"("left_device":0,"steps":[{"kind":"inputs","device":"npu","tensors":1,"bytes":24,"copied_bytes":0,)"
       R"("path":"wrapped","ms":0.0},)"
       R"({"kind":"partition","id":0,"device":"npu","nodes":4,"ms":1.2346,"predicted_ms":0.5},)"
       R"({"kind":"transfer","id":2,"device":"cpu","from":0,"to":1,"tensors":2,"listed_tensors":3,)"

@@ -75,8 +75,9 @@ struct TagReport {
 /// The report of a tagged graph.
 TagReport tag_report(const Graph& graph, const Target& target);
 
-/// Tables with aligned columns: op types, then devices with their share of nodes, FLOPs and bytes, how
-/// many nodes are constant, which ops were decomposed, if there are any, and format_left_device.
+/// Tables with aligned columns: op types, then devices with their share of nodes, FLOPs and bytes,
+/// how many nodes are constant, which ops were decomposed, if there are any, and
+/// format_left_device.
 std::string format_tag_report(const TagReport& report);
 /// What follows the first table: devices with their share, constants, what left the first device.
 std::string format_coverage(const TagReport& report);

@@ -526,7 +526,8 @@ std::string format_left_device(const TagReport& report) {
   const std::vector<const TagReportRow*> rows = rows_that_left(report);
   for (const TagReportRow* row : rows) {
     if (named.size() == kMostNamed) break;
-    named.push_back(fmt::format("{} {} ({})", row->count, short_name(row->op_type), row->reason));
+    named.push_back(fmt::format("{} {}", row->count, printable_text(short_name(row->op_type))));
+    if (!row->reason.empty()) named.back() += " (" + printable_text(row->reason) + ")";
   }
   const std::size_t others = rows.size() - named.size();
   return fmt::format("{}{} node{}: {}{}\n", start, nodes, nodes == 1 ? "" : "s",
