@@ -150,9 +150,11 @@ TEST_CASE("results come out of the programs that run", "[runtime][groups]") {
   model.sides.compiled = nullptr;
   const GroupReport pieces = compare_groups(model.sides, {.each = true});
   CHECK(tapped.ok());
-  CHECK(tapped.sources.at("npu").compiled == 0);
+  // The encoder's mask, which repeats for each head, is read where it is and lies nowhere itself.
+  const auto& in_run_of = tapped.sources.at("npu");
+  CHECK(in_run_of.compiled == (name == "encoder" ? 1 : 0));
   CHECK(pieces.sources.at("npu").tapped == 0);
-  CHECK(pieces.sources.at("npu").compiled == tapped.sources.at("npu").tapped);
+  CHECK(pieces.sources.at("npu").compiled == in_run_of.tapped + in_run_of.compiled);
   REQUIRE(tapped.rows.size() == pieces.rows.size());
   for (std::size_t i = 0; i < tapped.rows.size(); ++i) {
     CHECK(tapped.rows[i].nodes == pieces.rows[i].nodes);

@@ -368,12 +368,12 @@ TEST_CASE("onednn: a pad of int8 numbers is one kernel", "[onednn][quantized]") 
   CHECK(check_numbers(moved_graph(each, from, to), 0.01) == Kernels{"byte-table", "padded-copy"});
 }
 
-TEST_CASE("onednn: a pad with another mode stays with floats", "[onednn][quantized]") {
+TEST_CASE("onednn: a pad by reflection of int8 numbers is right", "[onednn][quantized]") {
   const Moved reflected{"aten.pad.default",
                         {1, 16, 5, 7},
                         {{"pad", {1, 1, 1, 1}}, {"mode", "reflect"}},
                         {1, 16, 7, 9}};
-  CHECK_THROWS(run_filled(moved_graph(reflected, kUint8Numbers, kUint8Numbers), "npu"));
+  CHECK_FALSE(check_numbers(moved_graph(reflected, kUint8Numbers, kUint8Numbers), 0).empty());
 }
 
 TEST_CASE("onednn: a transposed convolution between conversions is one kernel",

@@ -476,7 +476,10 @@ TEST_CASE("copies of every kind keep all bits, those of NaN, too", "[onednn][ker
   for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
     const std::vector<std::int64_t> places{7, 6, 5, 4, 3, 2, 1, 0};
     CHECK(run<std::uint32_t>(GatherRows{8, 8, 4, true, "n"}, isa, 8, source, places) == reversed);
-    IndexedCopy indexed{.type = DType::kFloat32, .wraps = true, .count = 8, .extents = {8}};
+    IndexedCopy indexed;
+    indexed.wraps = true;
+    indexed.count = 8;
+    indexed.extents = {8};
     indexed.indexed_strides = {0};
     indexed.other_strides = {1};
     indexed.indices = {{8, 1, {1}}};
