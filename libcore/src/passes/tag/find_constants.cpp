@@ -40,6 +40,13 @@ bool folds_constants(const Device& device) {
                               device.fusion->end();
 }
 
+/// Whether a tensor is a weight, or what one of `constants` gives, which are by node.
+bool is_known(const Graph& graph, const std::vector<char>& constants, TensorId id) {
+  const TensorInfo& tensor = graph.tensor(id);
+  return tensor.kind == TensorKind::kWeight ||
+         (tensor.kind == TensorKind::kResult && constants[index_of(tensor.producer)] != 0);
+}
+
 /// Whether a batch norm reads a result. Norms become parts of convolutions only if all that they
 /// read is known before anything is compiled.
 bool is_read_by_norm(const Graph& graph, const Node& node) {
@@ -58,11 +65,7 @@ std::vector<char> find_constants(const Graph& graph, const Target& target,
   std::vector<char> constants(graph.nodes().size(), 0);
   const Device* device = folding_device(target);
   if (device == nullptr) return constants;
-  const auto is_constant = [&](TensorId id) {
-    const TensorInfo& tensor = graph.tensor(id);
-    return tensor.kind == TensorKind::kWeight ||
-           (tensor.kind == TensorKind::kResult && constants[index_of(tensor.producer)] != 0);
-  };
+  const auto is_constant = [&](TensorId id) { return is_known(graph, constants, id); };
   for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
     const Node& node = graph.node(id);
     if (is_fixed[index_of(id)] != 0 || !depends_on_constants_alone(node, is_constant)) continue;
@@ -76,11 +79,7 @@ std::vector<char> find_constants(const Graph& graph, const Target& target,
 
 std::int64_t count_kept_constants(const Graph& graph, const Target& target) {
   std::vector<char> constants(graph.nodes().size(), 0);
-  const auto is_constant = [&](TensorId id) {
-    const TensorInfo& tensor = graph.tensor(id);
-    return tensor.kind == TensorKind::kWeight ||
-           (tensor.kind == TensorKind::kResult && constants[index_of(tensor.producer)] != 0);
-  };
+  const auto is_constant = [&](TensorId id) { return is_known(graph, constants, id); };
   for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
     const Node& node = graph.node(id);
     const Device* device = node.device ? target.find_device(*node.device) : nullptr;
@@ -104,9 +103,7 @@ std::vector<char> choose_folded(const Graph& graph, const std::vector<char>& con
     const Node& node = graph.node(id);
     // Operands that are folded are weights, whoever would have run their nodes.
     const bool has_known = std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId input) {
-      const TensorInfo& tensor = graph.tensor(input);
-      return tensor.kind == TensorKind::kWeight ||
-             (tensor.kind == TensorKind::kResult && constants[index_of(tensor.producer)] != 0);
+      return is_known(graph, constants, input);
     });
     kept[n] = has_known && devices[n] != nullptr && folds_constants(*devices[n]) ? 1 : 0;
     const bool leaves = std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId output) {
