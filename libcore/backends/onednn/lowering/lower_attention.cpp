@@ -251,6 +251,18 @@ class OperandReading {
   const FusionGroup* group_;
 };
 
+/// A mask, which broadcasts to scores of shape `space`, as a view for scores of shape `scores` that
+/// are the same matrices. Nothing if they cut it.
+std::optional<Repeated> mask_view(Lowering& lowering, TensorId mask, DType type, const Shape& space,
+                                  const Shape& scores) {
+  const Repeated view = lowering.operand_view(mask, type);
+  if (space == scores) return view;
+  Shape padded = view.shape();
+  padded.insert(padded.begin(), space.size() - padded.size(), 1);
+  const auto whole = reshaped(view, padded);
+  return whole ? reshaped(expanded(*whole, space), scores) : std::nullopt;
+}
+
 /// Masks that are added, one after the other.
 class AddedMasks {
  public:
@@ -258,16 +270,16 @@ class AddedMasks {
 
   /// False if a view of the scores cuts the mask.
   bool add(TensorId mask, const Shape& space) {
-    if (!first_.valid() && space == *scores_) {
+    if (!first_.valid()) {
       first_ = mask;
-      view_ = lowering_->operand_view(mask, DType::kFloat32);
-      return true;
+      first_space_ = space;
+      view_ = mask_view(*lowering_, mask, DType::kFloat32, space, *scores_);
+      return view_.has_value();
     }
-    if (first_.valid() && !sum_) sum_ = in_space(*lowering_, first_, *scores_, *scores_);
-    first_ = mask;
+    if (!sum_) sum_ = in_space(*lowering_, first_, first_space_, *scores_);
     const auto operand = in_space(*lowering_, mask, space, *scores_);
-    if (!operand) return false;
-    sum_ = sum_ ? add_binary(*lowering_, BinaryOp::kAdd, *sum_, *operand, 1.0F) : *operand;
+    if (!sum_ || !operand) return false;
+    sum_ = add_binary(*lowering_, BinaryOp::kAdd, *sum_, *operand, 1.0F);
     view_ = view_of(*sum_);
     return true;
   }
@@ -277,9 +289,19 @@ class AddedMasks {
   Lowering* lowering_;
   const Shape* scores_;
   TensorId first_{};
+  Shape first_space_;
   std::optional<Value> sum_;
   std::optional<Repeated> view_;
 };
+
+/// The first matrix product of a group; null if there is none.
+const Node* first_product(const Graph& graph, const FusionGroup& group) {
+  for (const NodeId id : group.nodes) {
+    const Node& node = graph.node(id);
+    if (fusion_role(node.op_type) == FusionRole::kMatmul) return &node;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -287,11 +309,7 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group
   const Graph& graph = lowering.graph();
   AttentionCall call;
   double scale = 1.0;
-  const Node* first = nullptr;
-  for (const NodeId id : group.nodes) {
-    const Node& node = graph.node(id);
-    if (fusion_role(node.op_type) == FusionRole::kMatmul && first == nullptr) first = &node;
-  }
+  const Node* first = first_product(graph, group);
   const Node& last = graph.node(group.nodes.back());
   if (first == nullptr || first == &last) return NotFused{"attention needs two matrix products"};
   const DType dtype = lowering.dtype(last.outputs.front());
@@ -303,6 +321,7 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group
   call.least_key_length = key.least_length;
   const Shape& scores = lowering.shape(first->outputs.front());
   AddedMasks added(lowering, scores);
+  bool is_filled = false;
   bool behind = false;
   for (const NodeId id : group.nodes) {
     const Node& node = graph.node(id);
@@ -322,13 +341,18 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const FusionGroup& group
       if (!fits(selects->truth, selects->elements)) {
         return NotFused{"the mask does not broadcast to the scores"};
       }
+      if (call.mask) return NotFused{"a mask that fills stands behind another one"};
+      is_filled = true;
       call.mask_fill = static_cast<float>(selects->fill);
       call.mask_keeps = selects->keeps;
-      call.mask = lowering.operand_view(selects->truth, DType::kBool);
+      call.mask = mask_view(lowering, selects->truth, DType::kBool,
+                            lowering.shape(selects->elements), scores);
+      if (!call.mask) return NotFused{"the mask is cut by a view of the scores"};
     } else if (role == FusionRole::kAdd) {
       if (!fits(node.inputs[1], node.inputs[0])) {
         return NotFused{"the mask does not broadcast to the scores"};
       }
+      if (is_filled) return NotFused{"a mask stands behind one that fills"};
       if (!added.add(node.inputs[1], lowering.shape(node.inputs[0]))) {
         return NotFused{"the mask is cut by a view of the scores"};
       }

@@ -1247,6 +1247,32 @@ TEST_CASE("onednn reads grouped heads and masks of bool where they are", "[onedn
   CHECK(compiled.error_against_cpu() < 1e-5);
 }
 
+TEST_CASE("onednn masks scores that a view divides into heads", "[onednn][compiler]") {
+  const std::string form = GENERATE("filled", "selected", "added", "cut");
+  const Shape planes{6, 5, 7};
+  const Shape heads = form == "cut" ? Shape{3, 2, 5, 7} : Shape{2, 3, 5, 7};
+  const Shape mask = form == "cut" ? Shape{1, 2, 5, 7} : Shape{2, 1, 5, 7};
+  GraphBuilder graph;
+  graph.input("q", {6, 5, 8}).input("k", {6, 8, 7}).input("v", {6, 7, 8});
+  graph.input("m", mask, form == "added" ? "float32" : "bool");
+  graph.node("s", "aten.bmm.default", {"q", "k"}, planes);
+  graph.node("h", "aten.view.default", {"s"}, heads, {{"size", heads}});
+  if (form == "added") {
+    graph.node("w", "aten.add.Tensor", {"h", "m"}, heads);
+  } else if (form == "selected") {
+    graph.node("w", "aten.where.ScalarOther", {"m", "h"}, heads, {{"other", -1e9}});
+  } else {
+    graph.node("w", "aten.masked_fill.Scalar", {"h", "m"}, heads, {{"value", -1e9}});
+  }
+  graph.node("b", "aten.view.default", {"w"}, planes, {{"size", planes}});
+  graph.node("p", "aten.softmax.int", {"b"}, planes, {{"dim", -1}});
+  graph.node("y", "aten.bmm.default", {"p", "v"}, Shape{6, 5, 8}).output("y");
+  Compiled compiled(graph);
+  INFO(form << ": " << compiled.report.dump());
+  CHECK(runs_kernel(compiled, "attention"));
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
 TEST_CASE("onednn copies repeated elements for ops that do not read them in place",
           "[onednn][compiler]") {
   GraphBuilder graph;
