@@ -394,8 +394,12 @@ Results attention(const Call& call) {
   };
   const double scale = call.number_or("scale", 1 / std::sqrt(static_cast<double>(q.extent(-1))));
   Values scores = times(contract(q, labels(q, "md"), k, labels(k, "nd"), labels(q, "mn")), scale);
-  for (Bounded& score : scores.data)
-    score = rounded(score.value, score.error, std::abs(score.value));
+  // Minus infinity that no mask made: some devices give NaN for the query, as PyTorch 1.13 does,
+  // others zeros.
+  for (Bounded& score : scores.data) {
+    score = score.value == -HUGE_VAL ? anything()
+                                     : rounded(score.value, score.error, std::abs(score.value));
+  }
   // A score that is masked is replaced on some devices; others add minus infinity.
   const auto masked_out = [](Bounded x) {
     return std::isfinite(x.value + x.error) ? number(-HUGE_VAL) : anything();

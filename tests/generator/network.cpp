@@ -128,6 +128,11 @@ class Drawer {
 
   Network draw() {
     NodeDraw dice(random_, "", style_.dtype);
+    if (style_.is_attention) {
+      add_attention(dice);
+      choose_outputs(dice);
+      return std::move(network_);
+    }
     const std::int64_t most = style_.most_nodes,
                        count = style_.is_chain   ? dice.pick(2, std::min<std::int64_t>(most, 4))
                                : dice.chance(20) ? 1
@@ -230,6 +235,70 @@ class Drawer {
     if (node.results.size() > 1 && op.find("split") != std::string::npos && draw.chance(40))
       pick_result(node, draw);
     return true;
+  }
+
+  /// A node of these operands; its result.
+  std::size_t append(const std::string& op, std::vector<std::size_t> operands,
+                     Json attrs = Json::object()) {
+    NetworkNode node{
+        .op = op, .attrs = std::move(attrs), .operands = std::move(operands), .results = {}};
+    if (!compute(node)) throw Error(ErrorCode::kInvalidGraph, op + " gives nothing useful");
+    network_.nodes.push_back(std::move(node));
+    return network_.nodes.back().results.front();
+  }
+
+  /// Attention as models write it out: between its two products up to four scales, masks that are
+  /// added or fill, and views of the scores, by heads or one behind the other.
+  void add_attention(NodeDraw& dice) {
+    const auto given = [&](Shape shape, DType dtype) {
+      return tensor_of({.shape = std::move(shape), .dtype = dtype, .is_weight = dice.chance(10)});
+    };
+    const Shape heads{dice.pick(1, 3), dice.pick(1, 4), dice.one_of<std::int64_t>({1, 5, 16}),
+                      dice.one_of<std::int64_t>({1, 7, 16, 17})};
+    const Shape planes{heads[0] * heads[1], heads[2], heads[3]};
+    const bool is_divided = dice.chance(50);
+    const Shape& shape = is_divided ? heads : planes;
+    const auto matrices = [&](std::int64_t rows, std::int64_t columns) {
+      Shape result(shape.begin(), shape.end() - 2);
+      result.insert(result.end(), {rows, columns});
+      return given(std::move(result), style_.dtype);
+    };
+    const std::string product = is_divided ? "aten.matmul.default" : "aten.bmm.default";
+    const auto width = dice.one_of<std::int64_t>({1, 4, 16});
+    std::size_t scores = append(product, {matrices(heads[2], width), matrices(width, heads[3])});
+    const auto view = [&](const Shape& as) {
+      if (network_.tensors[scores].values.shape == as) return;
+      scores = append("aten.view.default", {scores}, {{"size", as}});
+    };
+    for (std::int64_t i = dice.pick(0, 4); i > 0; --i) {
+      const Shape now = network_.tensors[scores].values.shape;
+      Shape mask = now;
+      for (std::size_t at = 0; at < mask.size(); ++at) {
+        if (dice.chance(30)) mask[at] = 1;
+      }
+      if (dice.chance(20)) mask.erase(mask.begin(), mask.end() - 2);
+      switch (dice.pick(0, 5)) {
+        case 0:
+          scores = append("aten.mul.Tensor", {scores}, {{"other", 0.3}});
+          break;
+        case 1:
+          scores = append("aten.add.Tensor", {scores, given(mask, style_.dtype)});
+          break;
+        case 2:
+          scores = append("aten.masked_fill.Scalar", {scores, given(mask, DType::kBool)},
+                          {{"value", dice.one_of({-1e4, -3.0})}});
+          break;
+        case 3:
+          scores = append("aten.where.ScalarOther", {given(mask, DType::kBool), scores},
+                          {{"other", dice.one_of({-1e4, -3.0})}});
+          break;
+        default:
+          view(now.size() == 3 ? heads : planes);
+      }
+    }
+    view(shape);
+    scores = append("aten.softmax.int", {scores}, {{"dim", -1}});
+    append(product, {scores, matrices(heads[3], dice.one_of({width, std::int64_t{9}}))});
   }
 
   std::size_t tensor_of(const DrawnOperand& operand) {
@@ -373,6 +442,7 @@ NetworkStyle draw_style(Random& random) {
   }
   if (dice.chance(15)) style.dtype = dice.one_of({DType::kBFloat16, DType::kFloat16});
   style.is_chain = dice.chance(40);
+  style.is_attention = !style.is_chain && dice.chance(8);
   style.has_specials = dice.chance(10);
   style.may_be_empty = dice.chance(4);
   return style;
@@ -381,9 +451,13 @@ NetworkStyle draw_style(Random& random) {
 Network draw_network(Random& random, NetworkStyle style) {
   for (int attempt = 0;; ++attempt) {
     if (attempt == 20) style.first.clear();  // it is never drawn in this style
-    Network network = Drawer(random, style).draw();
-    remove_unread(network);
-    if (!network.outputs.empty()) return network;
+    try {
+      Network network = Drawer(random, style).draw();
+      remove_unread(network);
+      if (!network.outputs.empty()) return network;
+    } catch (const Error&) {  // nothing came of an attention
+      if (!style.is_attention) throw;
+    }
   }
 }
 

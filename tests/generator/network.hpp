@@ -49,10 +49,11 @@ struct NetworkStyle {
   std::int64_t most_nodes = 8;
   bool has_specials = false;  ///< NaN, infinities, -0, subnormal and huge numbers
   bool may_be_empty = false;
-  std::int64_t opset = 0;  ///< of ONNX, in which every node has a form; 0: any node will do
-  std::string first = {};  ///< the op of the first node; empty: drawn
-  bool is_chain = false;   ///< a node reads the last result and constants alone
-  std::int64_t turn = -1;  ///< of single nodes, which read inputs alone; below 0: of a network
+  std::int64_t opset = 0;     ///< of ONNX, in which every node has a form; 0: any node will do
+  std::string first = {};     ///< the op of the first node; empty: drawn
+  bool is_chain = false;      ///< a node reads the last result and constants alone
+  bool is_attention = false;  ///< one attention, written out
+  std::int64_t turn = -1;     ///< of single nodes, which read inputs alone; below 0: of a network
 };
 NetworkStyle draw_style(Random& random);
 Network draw_network(Random& random, NetworkStyle style);

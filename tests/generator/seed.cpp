@@ -153,10 +153,13 @@ std::vector<Failure> check_seed(std::uint64_t seed, bool gpu, const std::string&
                                 Totals& totals) {
   Random random(seed * 0x9E3779B97F4A7C15ULL + 1);
   NetworkStyle style = draw_style(random);
-  if (gpu) style.most_nodes = 3;
+  if (gpu) {
+    style.most_nodes = 3;
+    style.is_attention = false;
+  }
   if (seed % 4 == 0) {
     style.turn = static_cast<std::int64_t>(seed / 4);
-    style.is_chain = false;
+    style.is_chain = style.is_attention = false;
   }
   const Network network = draw_network(random, style);
   totals.nodes += std::ssize(network.nodes);
