@@ -519,12 +519,36 @@ Results stack(const Call& call) {
   return {result};
 }
 
+void draw_windows(NodeDraw& d) {
+  d.dtype = draw_dtype(d, kMoved);
+  const Shape shape = d.subject(1, 4, Fill::kAny, is_filled);
+  const std::int64_t rank = std::ssize(shape), dim = d.pick(0, rank - 1);
+  d.attrs = {{"dimension", draw_dim(d, rank, dim)},
+             {"size", d.pick(1, shape[index_of(dim)])},
+             {"step", d.pick(1, 4)}};
+}
+
+Results windows(const Call& call) {
+  const Values& x = call.operand(0);
+  const std::int64_t dim = call.dim("dimension", x.rank()), size = call.integer("size"),
+                     step = call.integer("step");
+  Shape shape = x.shape;
+  shape[index_of(dim)] = (x.extent(dim) - size) / step + 1;
+  shape.push_back(size);
+  return {moved(x, shape, [&](Shape place) {
+    place[index_of(dim)] = place[index_of(dim)] * step + place.back();
+    place.pop_back();
+    return place;
+  })};
+}
+
 const OpRow kRows[] = {
     {"view _unsafe_view reshape view_as reshape_as flatten unflatten squeeze unsqueeze contiguous "
      "alias detach clone dropout feature_dropout channel_norm",
      draw_view, view, kNothing},
     {"t numpy_T transpose swapaxes movedim", draw_order, order, kNothing},
     {"expand expand_as broadcast_to", draw_expand, expand, kNothing},
+    {"unfold", draw_windows, windows, kNothing},
     {"slice select narrow split split_with_sizes chunk unbind tensor_split", draw_parts, parts,
      kNothing},
     {"getitem", nullptr, getitem, kNothing},

@@ -5,8 +5,8 @@
 // Values are functional, so an alias is the same value and costs nothing. Permutes and slices are
 // strides and an offset over the same memory; whoever needs row-major order makes the copy.
 // Reshapes need row-major order, but for a dimension in blocks that stays whole. What repeats
-// elements stays a view (repeated.hpp) through such ops, until something reads it that needs a
-// copy.
+// elements, as windows over each other do, stays a view (repeated.hpp) through such ops, until
+// something reads it that needs a copy.
 #include <algorithm>
 
 #include "lowering/lowering.hpp"
@@ -416,6 +416,34 @@ void lower_expand(Lowering& lowering, const BoundNode& node) {
   const Repeated source =
       whole ? *whole : view_of(lowering.strided(lowering.reshaped(lowering.stored(self), padded)));
   lowering.define_repeated(lowering.result(), lowering.dtype(self), expanded(source, result));
+}
+
+void lower_unfold(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = first_operand(lowering);
+  Shape shape = lowering.shape(self);
+  const std::size_t dimension =
+      normalize_dimension(lowering, "dimension", node.integer("dimension"), shape.size());
+  if (shape.empty()) shape = {1};
+  const std::int64_t size = node.integer("size");
+  const std::int64_t step = node.integer("step");
+  if (size < 1 || size > shape[dimension] || step < 1) {
+    lowering.invalid("windows of " + number_text(size) + " with step " + number_text(step) +
+                     " do not lie in a dimension of " + number_text(shape[dimension]));
+  }
+  const Repeated* known = lowering.repeated(self);
+  Repeated view = known != nullptr && known->dimensions.size() == shape.size() &&
+                          known->dimensions[dimension].size() <= 1
+                      ? *known
+                      : view_of(lowering.strided(lowering.reshaped(lowering.stored(self), shape)));
+  const std::int64_t count = (shape[dimension] - size) / step + 1;
+  Repeated::Runs& runs = view.dimensions[dimension];
+  const std::int64_t stride = runs.empty() ? 1 : runs.front().stride;
+  runs.clear();
+  if (count > 1) runs.push_back({count, step * stride});
+  view.dimensions.emplace_back();
+  if (size > 1) view.dimensions.back().push_back({size, stride});
+  lowering.check_result(lowering.result(), view.shape(), lowering.dtype(self));
+  lowering.define_repeated(lowering.result(), lowering.dtype(self), std::move(view));
 }
 
 namespace {

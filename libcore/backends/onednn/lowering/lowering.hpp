@@ -476,6 +476,7 @@ void lower_transpose(Lowering& lowering, const BoundNode& node);
 void lower_slice(Lowering& lowering, const BoundNode& node);
 void lower_select(Lowering& lowering, const BoundNode& node);
 void lower_expand(Lowering& lowering, const BoundNode& node);
+void lower_unfold(Lowering& lowering, const BoundNode& node);
 void lower_cat(Lowering& lowering, const BoundNode& node);
 void lower_split(Lowering& lowering, const BoundNode& node);
 void lower_unbind(Lowering& lowering, const BoundNode& node);

@@ -220,6 +220,7 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"aten.type_as", lower_to},
     {"aten.unbind", lower_unbind},
     {"aten.unflatten", lower_unflatten},
+    {"aten.unfold", lower_unfold},
     {"aten.unsqueeze", lower_unsqueeze},
     {"aten.upsample_bicubic2d", lower_resample},
     {"aten.upsample_bilinear2d", lower_resample},
