@@ -223,7 +223,7 @@ Way draw_way(Random& random, const Network& network, const NetworkStyle& style) 
     way.for_this_cpu = way.onnx_seed % 4 != 0;
   } else if (is_plain && precision < int8 + 15) {
     way.precision = "f16";
-  } else if (precision > (is_plain ? 94 : 54) && isa_level() >= *find_isa_level("avx512")) {
+  } else if (precision > (is_plain ? 94 : 54) && isa_level() > *find_isa_level("generic")) {
     way.precision = "bf16";
   }
   return way;

@@ -484,6 +484,11 @@ std::optional<std::size_t> bundle_isa_level(const Bundle& bundle) {
   return level && is_native_isa_level(*level) ? level : std::nullopt;
 }
 
+std::string bundle_cpu_family(const Bundle& bundle) {
+  const std::string* family = member_text(bundle.manifest(), "cpu_family");
+  return family == nullptr ? std::string() : printable_text(*family);
+}
+
 Json bundle_info(const Bundle& bundle, const std::string& sha256) {
   Json info = {{"bundle_version", kBundleVersion}, {"bytes", bundle.size()}};
   if (!sha256.empty()) info["sha256"] = sha256;
@@ -520,7 +525,7 @@ std::string memory_table(const Bundle& bundle) {
 
 std::string format_bundle(const Bundle& bundle) {
   std::vector<std::vector<std::string>> head{{"bundle", bundle.name()}};
-  for (const char* key : {"producer", "model", "target", "precision", "isa"}) {
+  for (const char* key : {"producer", "model", "target", "precision", "isa", "cpu_family"}) {
     const Json* value = find_member(bundle.manifest(), key);
     head.push_back({key, value == nullptr     ? "-"
                          : value->is_string() ? value->get<std::string>()

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compile/backend_device.hpp"
+#include "device/cpu_family.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/device/isa_level.hpp"
 #include "npu/ir/json_writer.hpp"
@@ -19,6 +20,7 @@ BundleContent bundle_content(const Graph& graph, const CompiledModel& model, con
   content.precision = options.precision;
   content.provenance["model"] = graph.model_name();
   content.provenance["isa"] = kIsaLevels[isa_level()];
+  content.provenance["cpu_family"] = cpu_family();
   std::set<TensorId> kept;
   for (std::size_t i = 0; i < model.partitions.size(); ++i) {
     const CompiledPartition& partition = model.partitions[i];

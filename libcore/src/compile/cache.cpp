@@ -27,6 +27,7 @@
 #include <tuple>
 #include <utility>
 
+#include "device/cpu_family.hpp"
 #include "npu/device/isa_level.hpp"
 #include "npu/support/checked.hpp"
 #include "npu/support/file_io.hpp"
@@ -174,6 +175,7 @@ std::string cache_key(const CacheKeyInput& input) {
                                    &cpu_features(), &input.device, &input.options, &input.sub_ir}) {
     digest.add(*field);
   }
+  digest.add(cpu_family());
   for (const NamedTensor& weight : *input.weights) {
     digest.add(weight.name);
     digest.add(static_cast<std::uint64_t>(weight.tensor.dtype()));

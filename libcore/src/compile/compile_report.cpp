@@ -34,6 +34,21 @@ std::optional<double> int8_share_of(const CompileReport& report) {
   return share.value();
 }
 
+std::string computes_in(const Json& report) {
+  const std::string* dtype = member_text(report, "computes_in");
+  return dtype == nullptr ? std::string() : printable_text(*dtype);
+}
+
+/// ", computed in float32", "bfloat16" or both: what backends chose where they had the choice.
+std::string arithmetic_text(const CompileReport& report) {
+  std::string text;
+  for (const CompiledRow& row : report.partitions) {
+    if (row.computes_in.empty() || text.find(row.computes_in) != std::string::npos) continue;
+    text += (text.empty() ? ", computed in " : " and ") + row.computes_in;
+  }
+  return text;
+}
+
 }  // namespace
 
 CompileNumbers read_compile_numbers(const Json& report) {
@@ -88,6 +103,7 @@ CompileReport compile_report(const CompiledModel& model, const FoldedConstants& 
                                  .backend = partition.backend,
                                  .numbers = read_compile_numbers(*partition.report),
                                  .splits = read_splits(*partition.report),
+                                 .computes_in = computes_in(*partition.report),
                                  .blob_bytes = partition.blob.size,
                                  .compile_ms = partition.compile_ms,
                                  .cache_hit = partition.cache_hit});
@@ -142,7 +158,7 @@ std::string format_compile_report(const CompileReport& report) {
     totals.push_back({"programs", std::to_string(report.programs_built) + " built, " +
                                       std::to_string(report.programs_found) + " found"});
   }
-  totals.push_back({"precision", report.precision});
+  totals.push_back({"precision", report.precision + arithmetic_text(report)});
   if (const auto share = int8_share_of(report)) {
     totals.push_back({"int8 multiply-adds", fixed_text(*share * 100, 1) + "%"});
   }

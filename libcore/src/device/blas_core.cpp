@@ -28,7 +28,7 @@ std::string_view blas_core_for(const CpuModel& model, std::string_view features)
     const std::size_t end = place + 1 + name.size();
     return place != std::string_view::npos && (end == features.size() || features[end] == ' ');
   };
-  if (!model.is_intel || model.family < kPentiumPro) return {};
+  if (model.vendor != CpuVendor::kIntel || model.family < kPentiumPro) return {};
   const bool is_unknown = model.family > kPentiumPro || model.model >= kFirstUnknown;
   if (has("avx2") && has("fma")) {
     if (!is_unknown) return {};

@@ -185,7 +185,11 @@ CpuModel cpu_model() {
   CpuModel model;
 #if defined(__x86_64__)
   std::array<unsigned, 4> r = cpuid(0, 0);
-  model.is_intel = r[1] == 0x756e6547 && r[3] == 0x49656e69 && r[2] == 0x6c65746e;  // GenuineIntel
+  const auto is_by = [&](unsigned b, unsigned d, unsigned c) {
+    return r[1] == b && r[3] == d && r[2] == c;
+  };
+  if (is_by(0x756e6547, 0x49656e69, 0x6c65746e)) model.vendor = CpuVendor::kIntel;  // GenuineIntel
+  if (is_by(0x68747541, 0x69746e65, 0x444d4163)) model.vendor = CpuVendor::kAmd;    // AuthenticAMD
   r = cpuid(1, 0);
   model.family = r[0] >> 8 & 0xF;
   model.model = r[0] >> 4 & 0xF;

@@ -413,6 +413,13 @@ MachineProbe convolution_probe(const Target& target, const std::string& dtype) {
   return probe;
 }
 
+MachineProbe product_probe(const Target& target, const std::string& dtype) {
+  MachineProbe probe = repeated(target, "matrix product, " + dtype, {256, 480}, dtype, 2, 8,
+                                [](Chain& chain) { chain.linear(480); });
+  probe.where.types = {"aten.linear.default"};
+  return probe;
+}
+
 MachineProbe memory_probe(const Target& target) {
   MachineProbe probe =
       repeated(target, "memory", {1, 64, 112, 112}, "float32", 2, 10, addition_step);

@@ -19,6 +19,7 @@ constexpr double kLeastShare = 0.01;
 
 std::string rate_text(double value, const std::string& unit) {
   if (value <= 0) return "-";
+  if (unit.empty()) return fixed_text(value, 2);
   if (unit == "us") return fixed_text(value, 2) + " us";
   return fixed_text(value / 1e9, 1) + (unit == "B/s" ? " GB/s" : " GFLOP/s");
 }
@@ -75,6 +76,15 @@ void RateWriter::peak_flops(
     add("convolution, 3 x 3, " + dtype + (time ? "" : " (scaled)"), "FLOP/s", old, rate,
         time ? time->spread : 0);
   }
+}
+
+void RateWriter::bfloat16_rate(const ProbeTime& floats, const ProbeTime& narrow) {
+  const double rate =
+      rounded(work_us(floats, node_overhead_us_) / work_us(narrow, node_overhead_us_));
+  Json& option = json_["options"][kBFloat16RateOption];
+  const double before = option.is_number() ? option.get<double>() : 0;
+  option = rate;
+  add("bfloat16 beside float32", "", before, rate, std::max(floats.spread, narrow.spread));
 }
 
 Json RateWriter::op_rate(const MachineProbe& probe, const ProbeTime& time) {

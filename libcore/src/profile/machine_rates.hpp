@@ -22,6 +22,9 @@ struct ProbeTime {
   double bytes = 0;
 };
 
+/// The option of a backend (npu-onednn(7)) that takes it.
+inline constexpr const char* kBFloat16RateOption = "bfloat16_rate";
+
 /// Rounds to three significant digits; more would overstate the precision of a measurement.
 double rounded(double value);
 
@@ -45,6 +48,9 @@ class RateWriter {
   /// not know keeps its ratio to float32.
   void peak_flops(const Device& device,
                   const std::function<std::optional<ProbeTime>(const std::string&)>& measured);
+  /// The option of a backend that computes in bfloat16 where that is faster: by products of which
+  /// `floats` are of float32.
+  void bfloat16_rate(const ProbeTime& floats, const ProbeTime& narrow);
   /// An element of `op_rates`.
   Json op_rate(const MachineProbe& probe, const ProbeTime& time);
 

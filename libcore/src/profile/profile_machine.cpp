@@ -115,6 +115,8 @@ class MachineProfiler {
  private:
   struct DeviceProbes {
     std::map<std::string, Pair> convolutions;  // by dtype
+    Pair products;                             // of float32
+    Pair narrow_products;                      // of bfloat16
     Pair memory;
     Pair node;
     std::vector<Pair> kinds;
@@ -136,9 +138,18 @@ class MachineProfiler {
       if (name == "float32") continue;
       probes.convolutions[name] = pair(device.name, convolution_probe(target_, name));
     }
+    if (takes_bfloat16_rate(device)) {
+      probes.products = pair(device.name, product_probe(target_, "float32"));
+      probes.narrow_products = pair(device.name, product_probe(target_, "bfloat16"));
+    }
     for (MachineProbe& probe : kind_probes(target_)) {
       probes.kinds.push_back(pair(device.name, std::move(probe)));
     }
+  }
+
+  static bool takes_bfloat16_rate(const Device& device) {
+    const auto& keys = Backend::load(device.backend)->option_keys();
+    return keys && std::find(keys->begin(), keys->end(), kBFloat16RateOption) != keys->end();
   }
 
   Pair pair(const std::string& device, MachineProbe probe) {
@@ -292,6 +303,9 @@ class MachineProfiler {
       if (!probe.runs()) return std::nullopt;
       return probe.time();
     });
+    if (probes.products.runs() && probes.narrow_products.runs()) {
+      writer.bfloat16_rate(probes.products.time(), probes.narrow_products.time());
+    }
     Json op_rates = Json::array();
     for (const Pair& kind : probes.kinds) {
       if (kind.runs()) op_rates.push_back(writer.op_rate(kind.probe, kind.time()));

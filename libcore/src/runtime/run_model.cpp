@@ -548,7 +548,7 @@ RunReport run_opened(const Bundle& bundle, const RunModelOptions& given, Diagnos
   check_bundled_blobs(model.partitions, model.target, executor_options(options), bundle.name(),
                       model.devices, diagnostics);
   model.ready_ms = bundle.open_ms() + milliseconds_since(start);
-  model.bundle = {.bytes = bundle.size(), .open_ms = bundle.open_ms()};
+  model.bundle = {bundle.size(), bundle.open_ms(), bundle_cpu_family(bundle)};
 
   const std::vector<Tensor> inputs =
       gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "device/cpu_family.hpp"
 #include "npu/support/text.hpp"
 #include "runtime/report_metrics.hpp"
 #include "runtime/report_numbers.hpp"
@@ -159,6 +160,9 @@ Json run_report_json(const RunReport& report) {
   if (report.bundle) {
     json["bundle"] = {{"bytes", report.bundle->bytes},
                       {"open_ms", rounded_ms(report.bundle->open_ms)}};
+    if (!report.bundle->cpu_family.empty()) {
+      json["bundle"]["cpu_family"] = report.bundle->cpu_family;
+    }
   }
   json["outputs"] = Json::array();
   for (const OutputSummary& output : report.outputs) {
@@ -264,6 +268,16 @@ std::string steps_table(const RunReport& report) {
   return table_text(rows);
 }
 
+/// A line if a bundle was compiled on a CPU of another family than this one.
+std::string family_line(const RunReport& report) {
+  const std::string here(cpu_family());
+  if (!report.bundle || report.bundle->cpu_family.empty() || report.bundle->cpu_family == here) {
+    return "";
+  }
+  return "the bundle's kernels were chosen for CPUs of the family " + report.bundle->cpu_family +
+         ", this one is of " + here + ": others might be faster\n\n";
+}
+
 std::string taps_table(const RunReport& report) {
   Rows rows{{"tap", "from"}};
   for (const TapSummary& tap : report.taps) rows.push_back({tap.name, tap_text(tap.from)});
@@ -309,7 +323,7 @@ std::string totals_table(const RunReport& report) {
 
 std::string format_run_report(const RunReport& report) {
   std::string text = placement_table(report) + format_left_device(report.coverage) + "\n" +
-                     steps_table(report) + "\n";
+                     steps_table(report) + "\n" + family_line(report);
   if (!report.memory.empty()) text += format_memory_needs(report.memory) + "\n";
   if (!report.taps.empty()) text += taps_table(report) + "\n";
   text += totals_table(report);

@@ -86,6 +86,22 @@ TEST_CASE("compile report: tables") {
   CHECK(format_compile_report(report).find("off\n") != std::string::npos);
 }
 
+TEST_CASE(
+    "compile report: what a narrow precision is computed in, where a backend has the choice") {
+  CompiledModel model = two_partitions();
+  const auto precision_of = [&](const char* first, const char* second) {
+    model.partitions[0].report = Json{{"computes_in", first}};
+    model.partitions[1].report = Json{{"computes_in", second}};
+    CompileReport report = compile_report(model);
+    report.precision = "bf16";
+    const std::string text = format_compile_report(report);
+    const std::size_t end = text.rfind('\n');
+    return text.substr(text.rfind("bf16"), end - text.rfind("bf16"));
+  };
+  CHECK(precision_of("float32", "float32") == "bf16, computed in float32");
+  CHECK(precision_of("bfloat16", "float32") == "bf16, computed in bfloat16 and float32");
+}
+
 TEST_CASE("compile report: metrics sum what backends give") {
   const auto metrics = compile_metrics(compile_report(two_partitions()));
   CHECK(metrics.at("partitions") == 2);

@@ -51,10 +51,15 @@ TEST_CASE("machine rates: what goes into a device") {
   CHECK(json["peak_flops"]["bfloat16"].get<double>() ==
         Approx(2 * target.devices[0].flops_per_second(DType::kBFloat16)).epsilon(1e-2));
   CHECK(json["peak_flops"]["float16"] == json["peak_flops"]["float32"]);
-  REQUIRE(rates.size() == 6);
+  // 40 us of a node in float32, 20 in bfloat16.
+  writer.bfloat16_rate({.longer_us = 122, .shorter_us = 40, .nodes = 2},
+                       {.longer_us = 62, .shorter_us = 20, .nodes = 2});
+  CHECK(json["options"]["bfloat16_rate"] == 2.0);
+  REQUIRE(rates.size() == 7);
   CHECK(rates[0].what == "node");
   CHECK(rates[4].what.ends_with("(scaled)"));
   CHECK(rates[5].what.ends_with("(scaled)"));
+  CHECK(rates[6].what == "bfloat16 beside float32");
 
   MachineProbe probe;
   probe.where = {.types = {"aten.conv2d.default"}, .grouped = true, .positions = {98, 391}};

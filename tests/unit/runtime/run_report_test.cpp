@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "catch.hpp"
+#include "device/cpu_family.hpp"
 
 using namespace npu;
 
@@ -100,6 +101,8 @@ TEST_CASE("run report: what is not always there") {
   const Json json = run_report_json(report);
   CHECK(json["compile"].dump() == R"({"ms":1.5,"cache":true,"cache_hits":1,"cache_misses":2})");
   CHECK(json["bundle"].dump() == R"({"bytes":4096,"open_ms":0.25})");
+  report.bundle->cpu_family = "amd-zen9";
+  CHECK(run_report_json(report)["bundle"]["cpu_family"] == "amd-zen9");
   CHECK(json["bench"].dump() ==
         R"({"runs":3,"median_ms":2.0,"min_ms":1.0,"p90_ms":5.0,"p99_ms":6.0,)"
         R"("runs_per_second":1234.57,"first_ms":3.0,"load_ms":4.0,"peak_rss_bytes":1000})");
@@ -172,4 +175,17 @@ TEST_CASE("run report: tables") {
         "first run ms    3.000\n"
         "measured ms     2.000\n"
         "predicted ms    0.750\n");
+}
+
+TEST_CASE("run report: a line for a bundle that was compiled on another family of CPUs") {
+  RunReport report = small_report();
+  const std::string before = format_run_report(report);
+  for (const std::string& family : {std::string(), std::string(cpu_family())}) {
+    report.bundle = BundleSource{.bytes = 4096, .open_ms = 0.25, .cpu_family = family};
+    CHECK(format_run_report(report) == before);
+  }
+  report.bundle->cpu_family = "amd-zen9";
+  CHECK(format_run_report(report).find(
+            "the bundle's kernels were chosen for CPUs of the family amd-zen9, this one is of " +
+            std::string(cpu_family()) + ": others might be faster\n") != std::string::npos);
 }

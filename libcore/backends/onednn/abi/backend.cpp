@@ -34,10 +34,15 @@ namespace {
 // ---- Devices ----
 
 /// Options that are no object are refused; a key that is not this backend's is left alone.
-void check_options(const char* options) {
+void read_device_options(const char* options, Machine& machine) {
   if (options == nullptr || *options == '\0') return;
-  require(parse_json(options, "device options").is_object(),
-          "device options: expected a JSON object");
+  const Json json = parse_json(options, "device options");
+  require(json.is_object(), "device options: expected a JSON object");
+  const Json* rate = find_member(json, "bfloat16_rate");
+  if (rate == nullptr) return;
+  require(rate->is_number() && *rate > 0.0 && *rate <= 100.0,
+          "device option 'bfloat16_rate': expected a number above 0 and up to 100");
+  if (machine.bfloat16_rate > 0.0) machine.bfloat16_rate = rate->get<double>();
 }
 
 npu_status device_open(const npu_open_args* args, npu_device** device, npu_error* error) {
@@ -46,13 +51,13 @@ npu_status device_open(const npu_open_args* args, npu_device** device, npu_error
     require(args->threads <= 4096, "threads: expected at most 4096");
     require(args->device_id == nullptr || std::string_view(args->device_id) == "cpu:0",
             "there is no such device; expected cpu:0");
-    check_options(args->options);
     auto opened = std::make_unique<npu_device>();
     opened->threads =
         args->threads > 0 ? static_cast<int>(args->threads) : std::max(1, omp_get_num_procs());
     opened->run_threads = RunThreads(opened->threads);
     opened->engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
     opened->machine = detect_machine();
+    read_device_options(args->options, opened->machine);
     opened->machine.threads = opened->threads;
     opened->ledger = std::make_shared<MemoryLedger>(
         NPU_HAS(args, memory_limit_bytes) ? args->memory_limit_bytes : 0);
@@ -101,17 +106,12 @@ CompileOptions read_compile_options(std::string_view text) {
 Machine machine_for(const npu_device& device, const CompileOptions& options) {
   Machine machine = device.machine;
   machine.prefer_bfloat16 = options.precision == "bf16";
-  machine.float16_weights = options.precision == "f16";
-  if (machine.float16_weights && !machine.has_avx2()) {
-    throw StatusError{NPU_UNSUPPORTED,
-                      std::string("precision f16 needs a CPU with AVX2, AVX-512 or NEON; the level "
-                                  "here is '") +
-                          std::string(isa_name()) + "'"};
-  }
-  if (machine.prefer_bfloat16 && !machine.native_bfloat16) {
-    throw StatusError{NPU_UNSUPPORTED,
-                      std::string("precision bf16 needs a CPU with AVX-512; the level here is '") +
-                          std::string(isa_name()) + "'"};
+  if (options.precision == "f16") machine.weight_type = DType::kFloat16;
+  if (options.precision != "f32" && !machine.has_avx2()) {
+    throw StatusError{NPU_UNSUPPORTED, "precision " + options.precision +
+                                           " needs a CPU with AVX2, AVX-512 or NEON; the level "
+                                           "here is '" +
+                                           std::string(isa_name()) + "'"};
   }
   machine.threads = device.threads;
   return machine;

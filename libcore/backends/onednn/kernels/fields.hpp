@@ -131,10 +131,10 @@ NPU_FIELDS(ImplicitGemm, batch, source_channels, target_channels, source_extent,
 NPU_FIELDS(GroupedConvolution, batch, groups, source_channels, target_channels, source_extent,
            target_extent, taps, stride, dilation, pad, has_bias, epilogue, isa);
 NPU_FIELDS(PackedGemm::Steps, image, row, block);
-NPU_FIELDS(PackedGemm, images, rows, inner, columns, source, target, use_strassen, float16_weights,
+NPU_FIELDS(PackedGemm, images, rows, inner, columns, source, target, use_strassen, weight_type,
            has_norm, norm_relu, has_bias, epilogue, isa);
 NPU_FIELDS(HalfGemm, images, rows, inner, columns, source, target, has_bias, epilogue, isa);
-NPU_FIELDS(Gemv, rows, inner, columns, source_row, float16_weights, has_bias, epilogue, isa);
+NPU_FIELDS(Gemv, rows, inner, columns, source_row, weight_type, has_bias, epilogue, isa);
 NPU_FIELDS(Attention, type, mask_type, queries, keys, width, value_width, scale, least_query_length,
            least_key_length, has_factor, causal, has_mask, mask_keeps, mask_fill, zero_nan,
            zero_blocked, query_strides, key_strides, value_strides, mask_strides, result_row,
@@ -203,7 +203,7 @@ NPU_FIELDS(IndexedCopy, type, scatters, combine, wraps, count, extents, indexed_
            other_strides, indices, node);
 NPU_FIELDS(WinogradWeights, winograd);
 NPU_FIELDS(PackedGemmWeights, gemm);
-NPU_FIELDS(HalfWeights, count);
+NPU_FIELDS(HalfWeights, count, type);
 NPU_FIELDS(HalfGemmWeights, columns, inner);
 NPU_FIELDS(ColumnScales, columns, inner);
 NPU_FIELDS(PanelWeights, channels, inner, panel, pairs);

@@ -148,6 +148,13 @@ const PackedGemm& checked_blocks(const PackedGemm& kernel) {
   return kernel;
 }
 
+/// Of one constant weight, of the three types that products read.
+Count weight_size(DType type) {
+  require(type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kBFloat16,
+          "'weight_type' is none of float32, float16 and bfloat16");
+  return size_of(type);
+}
+
 Footprint footprint(const PackedGemm& kernel) {
   checked_blocks(kernel);
   require_isa(kernel.isa, VectorIsa::kAvx2);
@@ -159,7 +166,7 @@ Footprint footprint(const PackedGemm& kernel) {
           "steps of the target repeat elements");
   FootprintBuilder builder;
   builder.read(span_of(kernel.source, images, rows, kernel.inner, lanes))
-      .read(Count{kernel.inner} * kernel.columns, kernel.float16_weights ? 2 : kFloat)
+      .read(Count{kernel.inner} * kernel.columns, weight_size(kernel.weight_type))
       .read_if(kernel.has_norm, Count{2} * kernel.inner)
       .read_if(kernel.has_bias, kernel.columns)
       .read_epilogue(kernel.epilogue, target)
@@ -178,6 +185,8 @@ Footprint footprint(const PackedGemmWeights& kernel) {
 
 Footprint footprint(const HalfWeights& kernel) {
   const Count count = at_least_one(kernel.count, "count");
+  require(kernel.type == DType::kFloat16 || kernel.type == DType::kBFloat16,
+          "'type' is neither float16 nor bfloat16");
   return FootprintBuilder().read(count).write(count, 2).done();
 }
 
@@ -189,7 +198,7 @@ Footprint footprint(const Gemv& kernel) {
   const Count target = Count{kernel.rows} * columns;
   return FootprintBuilder()
       .read(last_of(kernel.rows, kernel.source_row) + inner)
-      .read(inner * columns, kernel.float16_weights ? 2 : kFloat)
+      .read(inner * columns, weight_size(kernel.weight_type))
       .read_if(kernel.has_bias, columns)
       .read_epilogue(kernel.epilogue, target)
       .write(target)

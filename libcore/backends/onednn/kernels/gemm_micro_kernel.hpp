@@ -21,17 +21,27 @@ constexpr std::int64_t tile_rows(VectorIsa isa) {
 }
 inline constexpr std::int64_t kLine = 16;  ///< floats of a line of a cache
 
+/// What a micro-kernel multiplies with. All but floats as they are it makes first, and stores them
+/// as floats for those that read the same.
+enum class Right : std::uint8_t {
+  kFloats,
+  kDifference,  ///< right - subtrahend
+  kHalves,      ///< `narrow`, numbers of float16
+  kBFloats,     ///< and of bfloat16
+};
+
 /// target[row, 0..lanes * vectors) = sum over k of left[row, k] * right[k, 0..lanes * vectors).
 struct GemmTile {
   const float* left;   ///< [blocks, `block` / lanes >= rows, lanes]: elements of k for each row
   std::int64_t block;  ///< floats from one block to the next
   std::int64_t blocks;
   const float* right;       ///< [lanes * blocks, lanes * vectors]
-  const float* subtrahend;  ///< of a micro-kernel for differences: right - subtrahend is multiplied
-  float* difference;        ///< and stored here, which may be either of the two
+  const float* subtrahend;  ///< lies as `right` does
+  float* made;              ///< where what is made is stored, which may be either of the two
   const float* ahead;       ///< lanes * blocks lines of a cache to fetch into L2
   float* target;            ///< rows are 2 * lanes floats apart
   bool adds = false;        ///< to what target holds
+  const std::uint16_t* narrow = nullptr;  ///< in the place of `right`
 };
 
 using GemmMicroKernel = void (*)(const GemmTile&);
@@ -50,21 +60,51 @@ template <typename V>
   }
 }
 
-template <typename V, int kRows, int kVectors, bool kIsDifference>
+/// Where a vector of what is multiplied with lies, as in GemmTile.
+struct RightPlace {
+  const float* right;
+  const float* subtrahend;
+  const std::uint16_t* narrow;
+  float* made;
+};
+
+/// That vector. What it is made of is read once and comes from L2: it is fetched `distance`
+/// elements ahead, at the beginning of a line.
+template <typename V, Right kRight>
+[[gnu::always_inline]] inline V load_right(const RightPlace& from, std::int64_t at,
+                                           std::int64_t distance) {
+  if constexpr (kRight == Right::kFloats) return load_vector<V>(from.right + at);
+  V value;
+  if constexpr (kRight == Right::kDifference) {
+    if (at % kLine == 0) {
+      __builtin_prefetch(from.right + distance + at, 0, 3);
+      __builtin_prefetch(from.subtrahend + distance + at, 0, 3);
+    }
+    value = load_vector<V>(from.right + at) - load_vector<V>(from.subtrahend + at);
+  } else {
+    if (at % kLine == 0) __builtin_prefetch(from.narrow + distance + at, 0, 3);
+    value = kRight == Right::kHalves ? load_halves<V, true>(from.narrow + at)
+                                     : load_as_floats<V>(from.narrow + at);
+  }
+  store_vector(from.made + at, value);
+  return value;
+}
+
+template <typename V, int kRows, int kVectors, Right kRight>
 [[gnu::always_inline]] inline void multiply_tile(const GemmTile& call) {
   constexpr std::int64_t kLanes = kLanesOf<V>;
-  // Sources of differences are read once and come from L2.
-  constexpr std::int64_t kDistance = std::int64_t{8} * kVectors * kLanes;
   V sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
   }
+  constexpr std::int64_t kBlock = kLanes * kVectors * kLanes;  // of what is multiplied with
   const float* left = call.left;
   const float* right = call.right;
   const float* subtrahend = call.subtrahend;
-  float* difference = call.difference;
+  const std::uint16_t* narrow = call.narrow;
+  float* made = call.made;
   const float* ahead = call.ahead;
   const auto step = [&](int k) __attribute__((always_inline)) {
     if (k * kLanes % kLine == 0 && k < kRows) {
@@ -75,15 +115,7 @@ template <typename V, int kRows, int kVectors, bool kIsDifference>
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) {
       const std::int64_t at = (k * kVectors + j) * kLanes;
-      factor[j] = load_vector<V>(right + at);
-      if constexpr (kIsDifference) {
-        if (at % kLine == 0) {
-          __builtin_prefetch(right + kDistance + at, 0, 3);
-          __builtin_prefetch(subtrahend + kDistance + at, 0, 3);
-        }
-        factor[j] -= load_vector<V>(subtrahend + at);
-        store_vector(difference + at, factor[j]);
-      }
+      factor[j] = load_right<V, kRight>({right, subtrahend, narrow, made}, at, kBlock / kLanes * 8);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -101,12 +133,14 @@ template <typename V, int kRows, int kVectors, bool kIsDifference>
       for (int k = 0; k < kLanes; ++k) step(k);
     }
     left += call.block;
-    right += kLanes * kVectors * kLanes;
     ahead += kLanes * kLine;
-    if constexpr (kIsDifference) {
-      subtrahend += kLanes * kVectors * kLanes;
-      difference += kLanes * kVectors * kLanes;
+    if constexpr (kRight == Right::kFloats || kRight == Right::kDifference) {
+      right += kBlock;
+    } else {
+      narrow += kBlock;
     }
+    if constexpr (kRight == Right::kDifference) subtrahend += kBlock;
+    if constexpr (kRight != Right::kFloats) made += kBlock;
   }
   if (call.adds) {
 #pragma GCC unroll 16
@@ -126,28 +160,28 @@ template <typename V, int kRows, int kVectors, bool kIsDifference>
   }
 }
 
-template <int kRows, int kVectors, bool kIsDifference>
+template <int kRows, int kVectors, Right kRight>
 NPU_TARGET_AVX512 void gemm_micro_kernel_avx512(const GemmTile& call) {
-  multiply_tile<Float16, kRows, kVectors, kIsDifference>(call);
+  multiply_tile<Float16, kRows, kVectors, kRight>(call);
 }
-template <int kRows, int kVectors, bool kIsDifference>
+template <int kRows, int kVectors, Right kRight>
 NPU_TARGET_AVX2 void gemm_micro_kernel_avx2(const GemmTile& call) {
-  multiply_tile<NarrowFloats, kRows, kVectors, kIsDifference>(call);
+  multiply_tile<NarrowFloats, kRows, kVectors, kRight>(call);
 }
 
-template <typename V, int kVectors, bool kIsDifference, int... kRows>
+template <typename V, int kVectors, Right kRight, int... kRows>
 constexpr std::array<GemmMicroKernel, sizeof...(kRows)> gemm_micro_kernels(
     std::integer_sequence<int, kRows...> /*rows*/) {
   if constexpr (kIsWide<V>) {
-    return {gemm_micro_kernel_avx512<kRows + 1, kVectors, kIsDifference>...};
+    return {gemm_micro_kernel_avx512<kRows + 1, kVectors, kRight>...};
   } else {
-    return {gemm_micro_kernel_avx2<kRows + 1, kVectors, kIsDifference>...};
+    return {gemm_micro_kernel_avx2<kRows + 1, kVectors, kRight>...};
   }
 }
 
 /// The micro-kernel for 1 to kTileRowsOf<V> rows is element rows - 1.
-template <typename V, int kVectors, bool kIsDifference = false>
-inline constexpr auto kGemmMicroKernels = gemm_micro_kernels<V, kVectors, kIsDifference>(
-    std::make_integer_sequence<int, kTileRowsOf<V>>{});
+template <typename V, int kVectors, Right kRight = Right::kFloats>
+inline constexpr auto kGemmMicroKernels =
+    gemm_micro_kernels<V, kVectors, kRight>(std::make_integer_sequence<int, kTileRowsOf<V>>{});
 
 }  // namespace npu::onednn

@@ -4,12 +4,12 @@
 // multiplied column by column; several rows meet two or four columns at a time, since rows that
 // come from the L2 for every column would take longer than the weights from memory. 16 columns at a
 // time get bias and epilogue. O(rows * inner * columns / 16) multiply-adds of vectors, inner *
-// columns floats, or float16 numbers, of memory read.
+// columns floats, or numbers of 16 bits, of memory read.
 #include "kernels/gemv.hpp"
 
 #include <algorithm>
-#include <type_traits>
 
+#include "kernels/elements.hpp"
 #include "kernels/share_work.hpp"
 #include "kernels/simd.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -33,40 +33,47 @@ struct Task {
   std::int64_t last;
 };
 
-template <typename T>
-const T* weights_of(const Task& task) {
-  if constexpr (std::is_same_v<T, float>) {
-    return task.weight;
-  } else {
-    return task.halves;
+/// Weights of one dtype: where they lie, and the floats that they are.
+template <DType kType>
+struct Weights {
+  using Element = std::uint16_t;
+  static const Element* of(const Task& task) { return task.halves; }
+  static float one(Element weight) {
+    return kType == DType::kFloat16 ? float16_to_float(weight) : load(BFloat16{weight});
   }
-}
-
-/// A weight's float.
-inline float float_of(float weight) { return weight; }
-inline float float_of(std::uint16_t weight) { return float16_to_float(weight); }
-
-template <typename V, bool kHasF16c>
-[[gnu::always_inline]] inline V load_weights(const float* from) {
-  return load_vector<V>(from);
-}
-template <typename V, bool kHasF16c>
-[[gnu::always_inline]] inline V load_weights(const std::uint16_t* from) {
-  return load_halves<V, kHasF16c>(from);
-}
+  template <typename V, bool kHasF16c>
+  [[gnu::always_inline]] static V vector(const Element* from) {
+    if constexpr (kType == DType::kFloat16) {
+      return load_halves<V, kHasF16c>(from);
+    } else {
+      return load_as_floats<V>(from);
+    }
+  }
+};
+template <>
+struct Weights<DType::kFloat32> {
+  using Element = float;
+  static const Element* of(const Task& task) { return task.weight; }
+  static float one(Element weight) { return weight; }
+  template <typename V, bool kHasF16c>
+  [[gnu::always_inline]] static V vector(const Element* from) {
+    return load_vector<V>(from);
+  }
+};
 
 /// sums[row][at], ... of kColumns columns from `column` + `at` on. A vector of a row is loaded once
 /// for all of them: several rows need not fit in the L1.
-template <typename V, typename T, bool kHasF16c, int kRows, int kColumns>
+template <typename V, DType kType, bool kHasF16c, int kRows, int kColumns>
 [[gnu::always_inline]] inline void multiply_columns(const Task& task, std::int64_t column,
                                                     std::int64_t at, float (*sums)[kGroup]) {
   constexpr std::int64_t kLanes = sizeof(V) / sizeof(float);
   // Sums enough to hide the latency of an addition, few enough for the registers.
   constexpr int kUnroll = std::max(1, (kRows == 1 ? 4 : 8) / (kRows * kColumns));
-  constexpr std::int64_t kAhead = 4096 / sizeof(T);  // a page
+  using Element = typename Weights<kType>::Element;
+  constexpr std::int64_t kAhead = 4096 / sizeof(Element);  // a page
   const Gemv& call = *task.call;
   const std::int64_t whole = call.inner / (kUnroll * kLanes) * (kUnroll * kLanes);
-  const T* weight = weights_of<T>(task) + (column + at) * call.inner;
+  const Element* weight = Weights<kType>::of(task) + (column + at) * call.inner;
   V parts[kColumns][kRows][kUnroll]{};
   for (std::int64_t k = 0; k < whole; k += kUnroll * kLanes) {
 #pragma GCC unroll 4
@@ -76,7 +83,7 @@ template <typename V, typename T, bool kHasF16c, int kRows, int kColumns>
 #pragma GCC unroll 4
       for (int i = 0; i < kColumns; ++i) {
         __builtin_prefetch(weight + i * call.inner + from + kAhead);
-        factors[i] = load_weights<V, kHasF16c>(weight + i * call.inner + from);
+        factors[i] = Weights<kType>::template vector<V, kHasF16c>(weight + i * call.inner + from);
       }
 #pragma GCC unroll 4
       for (int row = 0; row < kRows; ++row) {
@@ -92,7 +99,8 @@ template <typename V, typename T, bool kHasF16c, int kRows, int kColumns>
       for (int j = 1; j < kUnroll; ++j) all += parts[i][row][j];
       float sum = sum_of_elements(all);
       for (std::int64_t k = whole; k < call.inner; ++k) {
-        sum += float_of(weight[i * call.inner + k]) * task.source[row * call.source_row + k];
+        sum += Weights<kType>::one(weight[i * call.inner + k]) *
+               task.source[row * call.source_row + k];
       }
       sums[row][at + i] = sum;
     }
@@ -100,7 +108,7 @@ template <typename V, typename T, bool kHasF16c, int kRows, int kColumns>
 }
 
 /// sums[row][column] for up to kGroup columns from `column` on.
-template <typename V, typename T, bool kHasF16c, int kRows>
+template <typename V, DType kType, bool kHasF16c, int kRows>
 [[gnu::always_inline]] inline void multiply(const Task& task, std::int64_t column,
                                             std::int64_t count, float (*sums)[kGroup]) {
   // One row is as fast by one run of weights after the other, which memory likes best. Registers:
@@ -108,9 +116,9 @@ template <typename V, typename T, bool kHasF16c, int kRows>
   constexpr int kColumns = kRows == 1 ? 1 : sizeof(V) == 64 ? 4 : 2;
   std::int64_t i = 0;
   for (; i + kColumns <= count; i += kColumns) {
-    multiply_columns<V, T, kHasF16c, kRows, kColumns>(task, column, i, sums);
+    multiply_columns<V, kType, kHasF16c, kRows, kColumns>(task, column, i, sums);
   }
-  for (; i < count; ++i) multiply_columns<V, T, kHasF16c, kRows, 1>(task, column, i, sums);
+  for (; i < count; ++i) multiply_columns<V, kType, kHasF16c, kRows, 1>(task, column, i, sums);
 }
 
 /// Bias and epilogue for `count` sums; what lies behind them in the tensors is left alone.
@@ -143,36 +151,42 @@ template <typename V>
   std::copy_n(with_bias, count, target);
 }
 
-template <typename V, typename T, bool kHasF16c, int kRows>
+template <typename V, DType kType, bool kHasF16c, int kRows>
 [[gnu::always_inline]] inline void run_rows(const Task& task) {
   for (std::int64_t column = task.first; column < task.last; column += kGroup) {
     const std::int64_t count = std::min(kGroup, task.last - column);
     float sums[kRows][kGroup]{};
-    multiply<V, T, kHasF16c, kRows>(task, column, count, sums);
+    multiply<V, kType, kHasF16c, kRows>(task, column, count, sums);
     for (std::int64_t row = 0; row < kRows; ++row) {
       finish<V>(task, row, column, count, sums[row]);
     }
   }
 }
 
-template <typename V, typename T, bool kHasF16c>
+template <typename V, DType kType, bool kHasF16c>
 [[gnu::always_inline]] inline void run_weights(const Task& task) {
   switch (task.call->rows) {
     case 1:
-      return run_rows<V, T, kHasF16c, 1>(task);
+      return run_rows<V, kType, kHasF16c, 1>(task);
     case 2:
-      return run_rows<V, T, kHasF16c, 2>(task);
+      return run_rows<V, kType, kHasF16c, 2>(task);
     case 3:
-      return run_rows<V, T, kHasF16c, 3>(task);
+      return run_rows<V, kType, kHasF16c, 3>(task);
     default:
-      return run_rows<V, T, kHasF16c, 4>(task);
+      return run_rows<V, kType, kHasF16c, 4>(task);
   }
 }
 
 template <typename V, bool kHasF16c>
 [[gnu::always_inline]] inline void run_task(const Task& task) {
-  if (task.call->float16_weights) return run_weights<V, std::uint16_t, kHasF16c>(task);
-  run_weights<V, float, kHasF16c>(task);
+  switch (task.call->weight_type) {
+    case DType::kFloat16:
+      return run_weights<V, DType::kFloat16, kHasF16c>(task);
+    case DType::kBFloat16:
+      return run_weights<V, DType::kBFloat16, kHasF16c>(task);
+    default:
+      return run_weights<V, DType::kFloat32, kHasF16c>(task);
+  }
 }
 
 void run_anywhere(const Task& task) { run_task<NarrowFloats, false>(task); }
@@ -185,8 +199,9 @@ Gemv::Operands Gemv::bind(Addresses addresses) const {
   OperandReader in(addresses);
   Operands operands{};
   operands.source = in.next<const float>();
-  operands.weight = in.next_if<const float>(!float16_weights);
-  operands.halves = in.next_if<const std::uint16_t>(float16_weights);
+  const bool is_float = weight_type == DType::kFloat32;
+  operands.weight = in.next_if<const float>(is_float);
+  operands.halves = in.next_if<const std::uint16_t>(!is_float);
   operands.bias = in.next_if<const float>(has_bias);
   operands.epilogue = in.epilogue(epilogue);
   operands.target = in.next<float>();

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "kernels/operands.hpp"
+#include "npu/tensor/dtype.hpp"
 
 namespace npu::onednn {
 
 /// target[row, column] = sum over k of source[row, k] * weight[column, k] for a few rows, as
 /// classifiers and recurrent layers have them: the time is that of reading the weights. float32;
-/// the weights may be float16, and are then multiplied as the floats that they are.
+/// the weights may have 16 bits, and are then multiplied as the floats that they are.
 struct Gemv {
   static constexpr std::string_view kName = "gemv";
   static constexpr std::int64_t kMaxRows = 4;
@@ -19,7 +20,7 @@ struct Gemv {
   std::int64_t inner = 1;
   std::int64_t columns = 1;
   std::int64_t source_row = 0;  ///< from one row to the next, in floats; elements lie together
-  bool float16_weights = false;
+  DType weight_type = DType::kFloat32;  ///< or float16, bfloat16
   bool has_bias = false;
   std::vector<EpilogueStep> epilogue{};
   int threads = 1;
@@ -31,7 +32,7 @@ struct Gemv {
     const float* bias;          ///< null without
     EpilogueOperands epilogue;  ///< they lie like the target
     float* target;
-    /// In the place of `weight`: the same, each rounded to float16.
+    /// In the place of `weight`: the same, each rounded to `weight_type`.
     const std::uint16_t* halves = nullptr;
   };
   Operands bind(Addresses addresses) const;

@@ -14,8 +14,8 @@
 // one, and an infinity in one makes NaN in both: where the sums of magnitudes of two rows differ by
 // more than a factor of 16, or are not finite, a KC block is computed by the definition.
 //
-// Weights of float16 become floats when a task comes to their panels: they take half the way from
-// memory, and one conversion for all rows of the task.
+// Weights of 16 bits take half the way from memory. The product that reads them first makes floats
+// of them, too, for all rows of the task behind its first ones.
 //
 // O(images * rows * inner * columns / lanes) multiply-adds of vectors, times 7 / 8 with the step;
 // memory for each thread O(112 * run + rows of a task * columns of a task).
@@ -24,7 +24,7 @@
 #include <algorithm>
 #include <cfloat>
 
-#include "kernels/gemm_micro_kernel.hpp"
+#include "kernels/packed_gemm_factors.hpp"
 #include "kernels/packed_gemm_tasks.hpp"
 #include "kernels/share_work.hpp"
 
@@ -32,15 +32,21 @@ namespace npu::onednn {
 
 namespace {
 
+using packed_gemm::Ahead;
 using packed_gemm::column_groups;
+using packed_gemm::Factor;
 using packed_gemm::kMaxRows;
+using packed_gemm::Multiplier;
 using packed_gemm::row_chunks;
 using packed_gemm::run_begin;
 using packed_gemm::runs;
 using packed_gemm::Scratch;
 using packed_gemm::scratch_of;
+using packed_gemm::Tiles;
 using packed_gemm::unit_columns;
 using packed_gemm::units;
+using packed_gemm::Weights;
+using packed_gemm::widen;
 
 constexpr float kMaxRatio = 16.0F;  // of rows that are added
 
@@ -54,8 +60,6 @@ struct Task {
   std::int64_t first_unit;
   std::int64_t last_unit;
 };
-
-#define NPU_INLINE [[gnu::always_inline]] inline
 
 template <typename V>
 NPU_INLINE V magnitude(V value) {
@@ -72,15 +76,6 @@ struct Run {
   std::int64_t length;
   bool is_first;
   bool is_last;
-};
-
-/// Rows of a task as tiles of up to `most`.
-struct Tiles {
-  std::int64_t rows;
-  std::int64_t most;
-  std::int64_t count = ceil_div(rows, most);
-  std::int64_t begin(std::int64_t tile) const { return rows * tile / count; }
-  std::int64_t size(std::int64_t tile) const { return begin(tile + 1) - begin(tile); }
 };
 
 /// Elements of the source from row `row` and element `k` on.
@@ -224,63 +219,6 @@ NPU_INLINE bool copy_sums(const Task& task, const Tiles& tiles, const Run& run, 
   return are_alike;
 }
 
-/// Right factors: a panel, or the difference of two of them.
-struct Factor {
-  const float* panel;
-  const float* subtrahend = nullptr;
-};
-
-/// Memory that is to be fetched, in floats.
-struct Ahead {
-  const float* begin;
-  std::int64_t floats;
-};
-
-/// Multiplies, and has weights fetched while it does.
-template <typename V>
-class Multiplier {
- public:
-  static constexpr std::int64_t kLanes = kLanesOf<V>;
-
-  Multiplier(const Tiles& tiles, std::int64_t length, float* difference, const Ahead& ahead)
-      : tiles_(tiles),
-        length_(length),
-        difference_(difference),
-        ahead_(ahead.begin),
-        ahead_end_(ahead.begin + ahead.floats) {}
-
-  /// target[row, 0..lanes * vectors) = left * right; `left` is a copy, of which rows behind `rows`
-  /// are left out.
-  void run(const float* left, const Factor& right, std::int64_t vectors, std::int64_t rows,
-           float* target) {
-    Factor factor = right;
-    for (std::int64_t tile = 0; tile < tiles_.count; ++tile) {
-      const std::int64_t begin = tiles_.begin(tile);
-      const std::int64_t count = std::min(tiles_.size(tile), rows - begin);
-      if (count <= 0) break;
-      const auto kernel = static_cast<std::size_t>(count - 1);
-      const float* ahead = factor.panel;
-      if (ahead_ < ahead_end_) {
-        ahead = ahead_;
-        ahead_ += length_ * kLine;
-      }
-      const auto function = factor.subtrahend != nullptr ? kGemmMicroKernels<V, 2, true>[kernel]
-                            : vectors == 2               ? kGemmMicroKernels<V, 2>[kernel]
-                                                         : kGemmMicroKernels<V, 1>[kernel];
-      function({left + begin * length_, tiles_.size(tile) * kLanes, length_ / kLanes, factor.panel,
-                factor.subtrahend, difference_, ahead, target + begin * 2 * kLanes});
-      if (factor.subtrahend != nullptr) factor = {difference_};
-    }
-  }
-
- private:
-  Tiles tiles_;
-  std::int64_t length_;
-  float* difference_;
-  const float* ahead_;
-  const float* ahead_end_;
-};
-
 /// What is done to sums: later KC blocks go on with them, or they get bias and epilogue, of which
 /// the most frequent ones are told apart here and not for each vector.
 enum class Finish : std::uint8_t { kLater, kBias, kRelu, kSteps };
@@ -346,17 +284,13 @@ std::int64_t place_of(const Task& task, const Run& run, std::int64_t unit) {
   return task.call->columns * run.begin + unit * unit_columns(*task.call) * run.length;
 }
 
-/// The weights of a unit, `columns` of them, as floats.
-template <typename V>
-NPU_INLINE const float* weights_of(const Task& task, const Run& run, std::int64_t unit,
-                                   std::int64_t columns, float* panels) {
+/// Where the weights of a unit lie.
+Weights weights_of(const Task& task, const Run& run, std::int64_t unit, float* panels) {
   const std::int64_t place = place_of(task, run, unit);
-  if (!task.call->float16_weights) return task.operands->weight + place;
-  const std::uint16_t* from = task.operands->halves + place;
-  for (std::int64_t i = 0; i < columns * run.length; i += kLanesOf<V>) {
-    store_vector(panels + i, load_halves<V, true>(from + i));
+  if (task.call->weight_type == DType::kFloat32) {
+    return {task.operands->weight + place, nullptr, nullptr};
   }
-  return panels;
+  return {nullptr, task.operands->halves + place, panels};
 }
 
 /// What is read after a unit of `columns`: the next one, or the first of the next run.
@@ -366,7 +300,7 @@ Ahead weights_behind(const Task& task, const Run& run, std::int64_t unit, std::i
                                  : task.call->columns * (run.begin + run.length) +
                                        task.first_unit * unit_columns(*task.call) * run.length;
   const std::int64_t count = columns * run.length;
-  if (!task.call->float16_weights) return {task.operands->weight + place, count};
+  if (task.call->weight_type == DType::kFloat32) return {task.operands->weight + place, count};
   const void* halves = task.operands->halves + place;
   return {static_cast<const float*>(halves), count / 2};
 }
@@ -388,10 +322,11 @@ NPU_INLINE void run_classic(const Task& task) {
       const std::int64_t first = unit * kPanel;
       const std::int64_t vectors = std::min(kPanel, call.columns - first) / kLanes;
       const std::int64_t columns = vectors * kLanes;
-      Multiplier<V> multiplier(tiles, run.length, nullptr,
+      const Weights weights = weights_of(task, run, unit, task.scratch + places.panels);
+      Multiplier<V> multiplier(tiles, run.length, call.weight_type,
                                weights_behind(task, run, unit, columns));
-      multiplier.run(task.scratch,
-                     {weights_of<V>(task, run, unit, columns, task.scratch + places.panels)},
+      if (vectors != 2) widen<V>(weights, call.weight_type, 0, columns * run.length);
+      multiplier.run(task.scratch, vectors == 2 ? weights.first(0) : Factor{weights.panel(0)},
                      vectors, tiles.rows, products);
       float* partial =
           task.scratch + places.partial + (unit - task.first_unit) * tiles.rows * kPanel;
@@ -492,28 +427,31 @@ NPU_INLINE void run_strassen(const Task& task) {
                              copy(3));
     }
     for (std::int64_t unit = task.first_unit; unit < task.last_unit; ++unit) {
-      const float* b11 = weights_of<V>(task, run, unit, 2 * kPanel, task.scratch + places.panels);
-      const float* b21 = b11 + length * kPanel;
-      const float* b12 = b21 + length * kPanel;
-      const float* b22 = b12 + length * kPanel;
-      Multiplier<V> multiplier(tiles, length, difference,
+      const Weights weights = weights_of(task, run, unit, task.scratch + places.panels);
+      const std::int64_t quarter = length * kPanel;
+      const float* b11 = weights.panel(0);
+      const float* b21 = weights.panel(quarter);
+      const float* b12 = weights.panel(2 * quarter);
+      const float* b22 = weights.panel(3 * quarter);
+      Multiplier<V> multiplier(tiles, length, call.weight_type,
                                weights_behind(task, run, unit, 2 * kPanel));
       const auto multiply = [&](int left, const Factor& right, int product, std::int64_t rows) {
         multiplier.run(copy(left), right, 2, rows, products + product * step);
       };
       if (are_alike) {
-        multiply(0, {b11}, 0, tiles.rows);
-        multiply(1, {b21}, 1, tiles.rows);
-        multiply(3, {b12, b11}, 4, tiles.rows);         // S1 T1, T1 = B12 - B11
-        multiply(4, {b22, difference}, 5, tiles.rows);  // S2 T2, T2 = B22 - T1
-        multiply(2, {difference, b21}, 3, lower);       // A22 T4, T4 = T2 - B21
-        multiply(5, {b22, b12}, 6, tiles.rows);         // S3 T3, T3 = B22 - B12
-        multiply(6, {b22}, 2, tiles.rows);              // S4 B22
+        widen<V>(weights, call.weight_type, 2 * quarter, quarter);
+        multiply(0, weights.first(0), 0, tiles.rows);
+        multiply(1, weights.first(quarter), 1, tiles.rows);
+        multiply(6, weights.first(3 * quarter), 2, tiles.rows);     // S4 B22
+        multiply(3, {b12, b11, difference}, 4, tiles.rows);         // S1 T1, T1 = B12 - B11
+        multiply(4, {b22, difference, difference}, 5, tiles.rows);  // S2 T2, T2 = B22 - T1
+        multiply(2, {difference, b21, difference}, 3, lower);       // A22 T4, T4 = T2 - B21
+        multiply(5, {b22, b12, difference}, 6, tiles.rows);         // S3 T3, T3 = B22 - B12
       } else {
-        multiply(0, {b11}, 0, tiles.rows);
-        multiply(1, {b21}, 1, tiles.rows);
-        multiply(0, {b12}, 2, tiles.rows);
-        multiply(1, {b22}, 3, tiles.rows);
+        multiply(0, weights.first(0), 0, tiles.rows);
+        multiply(1, weights.first(quarter), 1, tiles.rows);
+        multiply(0, weights.first(2 * quarter), 2, tiles.rows);
+        multiply(1, weights.first(3 * quarter), 3, tiles.rows);
         multiply(3, {b11}, 4, lower);
         multiply(2, {b21}, 5, lower);
         multiply(3, {b12}, 6, lower);
@@ -565,8 +503,9 @@ PackedGemm::Operands PackedGemm::bind(Addresses addresses) const {
   OperandReader in(addresses);
   Operands operands{};
   operands.source = in.next<const float>();
-  operands.weight = in.next_if<const float>(!float16_weights);
-  operands.halves = in.next_if<const std::uint16_t>(float16_weights);
+  const bool is_float = weight_type == DType::kFloat32;
+  operands.weight = in.next_if<const float>(is_float);
+  operands.halves = in.next_if<const std::uint16_t>(!is_float);
   operands.norm = in.next_if<const float>(has_norm);
   operands.bias = in.next_if<const float>(has_bias);
   operands.epilogue = in.epilogue(epilogue);

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "kernels/operands.hpp"
+#include "npu/tensor/dtype.hpp"
 
 namespace npu::onednn {
 
 /// target[image, row, column] = sum over k of source[image, row, k] * weight[column, k] with
 /// constant weights: a linear layer, or a pointwise convolution on channels in blocks of
-/// lanes_of(isa). float32, AVX2, AVX-512 or NEON; the weights may be float16, and are then
+/// lanes_of(isa). float32, AVX2, AVX-512 or NEON; the weights may have 16 bits, and are then
 /// multiplied as the floats that they are.
 struct PackedGemm {
   static constexpr std::string_view kName = "packed-gemm";
@@ -31,7 +32,7 @@ struct PackedGemm {
   Steps target;
   bool use_strassen = false;  ///< seven products of quadrants for eight (Strassen 1969, Winograd's
                               ///< form)
-  bool float16_weights = false;
+  DType weight_type = DType::kFloat32;  ///< or float16, bfloat16
   bool has_norm = false;   ///< elements of the source are first multiplied with factors, one for
                            ///< each k, and terms added
   bool norm_relu = false;  ///< negative ones then become 0
@@ -53,18 +54,19 @@ struct PackedGemm {
     EpilogueOperands epilogue;  ///< they lie like the target
     float* target;
     float* scratch;  ///< of scratch_bytes()
-    /// In the place of `weight`: the same, each rounded to float16.
+    /// In the place of `weight`: the same, each rounded to `weight_type`.
     const std::uint16_t* halves = nullptr;
   };
   Operands bind(Addresses addresses) const;
   void run(const Operands& operands) const;
 };
 
-/// Weights of float32 to the nearest float16, the bits of which are written; larger ones than 65504
-/// become infinite.
+/// Weights of float32 to the nearest of `type`, the bits of which are written; of float16 larger
+/// ones than 65504 become infinite.
 struct HalfWeights {
   static constexpr std::string_view kName = "half-weights";
   std::int64_t count = 0;
+  DType type = DType::kFloat16;  ///< or bfloat16
 
   struct Operands {
     const float* source;

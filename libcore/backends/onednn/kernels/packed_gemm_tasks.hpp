@@ -100,7 +100,8 @@ inline Scratch scratch_of(const PackedGemm& call) {
   result.difference = result.products + (call.use_strassen ? 8 : 1) * rows * panel(call) + kPadding;
   result.panels = result.difference + (call.use_strassen ? length * panel(call) + kPadding : 0);
   result.partial =
-      result.panels + (call.float16_weights ? longest * unit_columns(call) + kPadding : 0);
+      result.panels +
+      (call.weight_type != DType::kFloat32 ? longest * unit_columns(call) + kPadding : 0);
   const std::int64_t columns = ceil_div(units(call), column_groups(call)) * unit_columns(call);
   const std::int64_t padded_rows = call.use_strassen ? 2 * rows : rows;
   result.all = result.partial + (runs(call) > 1 ? padded_rows * columns : 0);

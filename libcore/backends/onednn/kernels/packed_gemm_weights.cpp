@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs the weights of a product: for each KC block panels of two vectors of columns, one behind
-// the other, in which the columns of one k lie together; rounds weights to float16. O(weights).
+// the other, in which the columns of one k lie together; rounds weights to 16 bits. O(weights).
 #include "kernels/copies.hpp"
 #include "kernels/packed_gemm_tasks.hpp"
 #include "kernels/share_work.hpp"
@@ -29,7 +29,7 @@ HalfWeights::Operands HalfWeights::bind(Addresses addresses) {
 void HalfWeights::run(const Operands& operands) const {
   const void* source = operands.source;
   void* target = operands.target;
-  Convert{DType::kFloat32, DType::kFloat16, count}.run(
+  Convert{DType::kFloat32, type, count}.run(
       {static_cast<const std::byte*>(source), static_cast<std::byte*>(target)});
 }
 

@@ -44,6 +44,9 @@ constexpr double kMaxWinogradShare = 0.9;     // what is gained has to be worth 
 constexpr double kMaxRounding = 256.0;        // of all convolutions, in 2^-24: 2^-16 in all
 // A smaller tile rounds less: it is taken where it costs the whole sub-IR no more than this.
 constexpr double kFreeShare = 1e-3;
+// Products of our own with weights of 16 bits, beside oneDNN's pointwise convolutions, and with
+// AVX-512 beside its products, of float32.
+constexpr double kNarrowCost = 1.1;
 constexpr double kCopyCycles = 40.0;  // for a vector of channels of a pixel
 constexpr double kStrassenShare = 7.0 / 8.0;
 constexpr std::int64_t kMinRows = 32;  // fewer are bound by the weights' way from memory
@@ -64,20 +67,21 @@ double direct_cycles(double multiplications, double weight_bytes, std::int64_t l
 /// Of kernels of our own.
 template <typename Product>
 double weight_bytes(const Product& product) {
-  return static_cast<double>(product.inner * product.columns) * (product.float16_weights ? 2 : 4);
+  return static_cast<double>(product.inner * product.columns) *
+         static_cast<double>(dtype_size(product.weight_type));
 }
 
-double direct_cycles(const PackedGemm& gemm, std::int64_t lanes) {
-  return direct_cycles(
-      static_cast<double>(gemm.images * gemm.rows) * static_cast<double>(gemm.inner * gemm.columns),
-      weight_bytes(gemm), lanes);
+double direct_cycles(const PackedGemm& gemm, std::int64_t lanes, double cost = 1.0) {
+  return direct_cycles(static_cast<double>(gemm.images * gemm.rows) *
+                           static_cast<double>(gemm.inner * gemm.columns) * cost,
+                       weight_bytes(gemm), lanes);
 }
 
 double direct_cycles(const PackedGemm& gemm) { return direct_cycles(gemm, lanes_of(gemm.isa)); }
 
 /// The same by oneDNN, whose weights are floats.
 double primitive_cycles(PackedGemm gemm) {
-  gemm.float16_weights = false;
+  gemm.weight_type = DType::kFloat32;
   return direct_cycles(gemm);
 }
 
@@ -390,7 +394,7 @@ std::string features_refusal(const PackedGemm& gemm) {
 /// takes as long, but orders the weights in every run and needs the same threads for the same bits,
 /// so that a busy neighbour holds it up.
 std::optional<Candidate> float32_candidate(const PackedGemm& gemm, const Machine& machine) {
-  if (gemm.float16_weights || machine.isa == VectorIsa::kAvx512) return std::nullopt;
+  if (gemm.weight_type != DType::kFloat32 || machine.isa == VectorIsa::kAvx512) return std::nullopt;
   Candidate result{PackedGemm::kName, {}, {}, machine.has_avx2() ? "" : kNoAvx2};
   if (result.refusal.empty()) result.refusal = features_refusal(gemm);
   if (!result.refusal.empty()) return result;
@@ -399,17 +403,17 @@ std::optional<Candidate> float32_candidate(const PackedGemm& gemm, const Machine
   return result;
 }
 
-/// By the definition with weights of float16, which oneDNN's products do not read; in float16 where
-/// the CPU computes in it.
-std::optional<Candidate> float16_candidate(const PackedGemm& gemm, const std::string& refusal,
-                                           const Machine& machine) {
-  if (!gemm.float16_weights) return std::nullopt;
-  const bool in_float16 = machine.multiplies_float16;
+/// By the definition with weights of 16 bits, which oneDNN's products do not read; in float16 where
+/// the CPU computes in it. `cost`: beside what else there is.
+std::optional<Candidate> narrow_candidate(const PackedGemm& gemm, const std::string& refusal,
+                                          const Machine& machine, double cost) {
+  if (gemm.weight_type == DType::kFloat32) return std::nullopt;
+  const bool in_float16 = machine.multiplies_float16 && gemm.weight_type == DType::kFloat16;
   Candidate result{in_float16 ? HalfGemm::kName : PackedGemm::kName, {}, {}, refusal};
   if (result.refusal.empty()) result.refusal = features_refusal(gemm);
   if (!result.refusal.empty()) return result;
   if (!in_float16) {
-    result.cycles = direct_cycles(gemm);
+    result.cycles = direct_cycles(gemm, lanes_of(gemm.isa), cost);
     result.kernel = gemm;
     return result;
   }
@@ -492,7 +496,7 @@ PackedGemm pointwise_gemm(const Shape& target, std::int64_t source_channels,
   const std::int64_t lanes = machine.lanes();
   PackedGemm gemm;
   gemm.isa = machine.isa;
-  gemm.float16_weights = machine.float16_weights;
+  gemm.weight_type = machine.weight_type;
   gemm.threads = machine.threads;
   gemm.images = target[0];
   for (std::size_t i = 2; i < target.size(); ++i) gemm.rows *= target[i];
@@ -519,14 +523,16 @@ std::vector<Candidate> choose_convolution(const ConvolutionShape& shape, const E
                   .inner = gemm.inner,
                   .columns = gemm.columns,
                   .source_row = gemm.inner,
-                  .float16_weights = machine.float16_weights,
+                  .weight_type = machine.weight_type,
                   .threads = machine.threads,
                   .isa = machine.isa};
   candidates.push_back(gemv_candidate(
       gemv, refusal.empty() && gemm.rows != 1 ? "an image has more than one pixel" : refusal));
   candidates.push_back(
       strassen_candidate(gemm, refusal.empty() ? strassen_refusal(gemm, machine) : refusal));
-  if (auto own = float16_candidate(gemm, refusal, machine)) candidates.push_back(*std::move(own));
+  if (auto own = narrow_candidate(gemm, refusal, machine, kNarrowCost)) {
+    candidates.push_back(*std::move(own));
+  }
   candidates.push_back({kOneDnn, {}, primitive_cycles(shape, machine), ""});
   ask_kernels(candidates, epilogue);
   return sorted(std::move(candidates));
@@ -543,13 +549,13 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
   gemm.source = {0, shape.source_row, shape.source_block != 0 ? shape.source_block : lanes};
   gemm.target = {0, shape.columns, lanes};
   if (shape.blocked_target) gemm.target = {0, lanes, shape.rows * lanes};
-  gemm.float16_weights = machine.float16_weights;
+  gemm.weight_type = machine.weight_type;
   gemm.threads = machine.threads;
   const Gemv gemv{.rows = shape.rows,
                   .inner = shape.inner,
                   .columns = shape.columns,
                   .source_row = shape.source_row,
-                  .float16_weights = machine.float16_weights,
+                  .weight_type = machine.weight_type,
                   .threads = machine.threads,
                   .isa = machine.isa};
   const bool has_rows = shape.source_block == 0 && !shape.blocked_target;
@@ -557,7 +563,8 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
                                     strassen_candidate(gemm, strassen_refusal(gemm, machine))};
   if (auto own = float32_candidate(gemm, machine)) candidates.push_back(*std::move(own));
   candidates.push_back({kOneDnn, {}, primitive_cycles(gemm), ""});
-  if (auto own = float16_candidate(gemm, "", machine)) candidates.push_back(*std::move(own));
+  const double cost = machine.has_avx512() ? kNarrowCost : 1.0;
+  if (auto own = narrow_candidate(gemm, "", machine, cost)) candidates.push_back(*std::move(own));
   ask_kernels(candidates, epilogue);
   return sorted(std::move(candidates));
 }
@@ -572,8 +579,10 @@ KernelChoice choice_of(const std::vector<Candidate>& candidates) {
   KernelChoice result;
   result.cycles = candidates.front().cycles;
   result.rounding = candidates.front().rounding;
-  for (std::size_t i = 1; i < candidates.size(); ++i) {
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& each = candidates[i];
+    if (!each.is_own()) result.primitive_cycles = each.cycles;
+    if (i == 0) continue;
     result.rejected.push_back(
         {std::string(each.name),
          each.cycles ? "its estimate is " + std::to_string(std::llround(*each.cycles)) + " cycles"

@@ -27,11 +27,12 @@ std::vector<Value> reads_of(Lowering& lowering, const Value& source, const Facto
   return reads;
 }
 
-/// Constant weights, rounded to float16.
-Value halved(Lowering& lowering, const Value& weight) {
+/// Constant weights, rounded to a type of 16 bits, if that is what a product reads.
+Value stored_as(Lowering& lowering, const Value& weight, DType type) {
+  if (type == DType::kFloat32) return weight;
   const std::int64_t count = span_elements(weight.layout);
-  const Value result = lowering.temporary(DType::kFloat16, plain_layout({count}, DType::kFloat16));
-  lowering.add_kernel({weight}, result, HalfWeights{count}, KernelKind::kReorder);
+  const Value result = lowering.temporary(type, plain_layout({count}, type));
+  lowering.add_kernel({weight}, result, HalfWeights{count, type}, KernelKind::kReorder);
   return result;
 }
 
@@ -58,7 +59,7 @@ Lowered<Value> add_gemm(Lowering& lowering, PackedGemm gemm, const Value& source
   if (!epilogue) return epilogue.refusal();
   factors.weight =
       ordered_weights(lowering, factors.weight, gemm.weight_floats(), PackedGemmWeights{gemm});
-  if (gemm.float16_weights) factors.weight = halved(lowering, factors.weight);
+  factors.weight = stored_as(lowering, factors.weight, gemm.weight_type);
   gemm.has_norm = factors.norm != nullptr;
   gemm.norm_relu = factors.norm != nullptr && factors.norm->relu;
   return add_product(lowering, std::move(gemm), reads_of(lowering, source, factors, *epilogue),
@@ -89,8 +90,7 @@ Lowered<Value> add_gemv(Lowering& lowering, Gemv gemv, const Value& source, Fact
                         const Layout& layout, KernelChoice choice) {
   const auto epilogue = own_epilogue(lowering, source, layout);
   if (!epilogue) return epilogue.refusal();
-  factors.weight = lowering.plain(factors.weight);
-  if (gemv.float16_weights) factors.weight = halved(lowering, factors.weight);
+  factors.weight = stored_as(lowering, lowering.plain(factors.weight), gemv.weight_type);
   return add_product(lowering, std::move(gemv), reads_of(lowering, source, factors, *epilogue),
                      factors, *epilogue, layout, std::move(choice));
 }

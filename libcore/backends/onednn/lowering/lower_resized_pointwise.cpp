@@ -23,7 +23,7 @@ Lowered<Value> add_part(Lowering& lowering, const ConvolutionCall& call, const V
   Shape shape = from;
   shape[1] = call.output[1];
   PackedGemm gemm = pointwise_gemm(shape, from[1], lowering.machine());
-  gemm.use_strassen = !gemm.float16_weights && suits_strassen(gemm);
+  gemm.use_strassen = suits_strassen(gemm);
   Value read = source;
   if (source.layout == channels_last_layout(from, source.type)) {
     gemm.source = {gemm.rows * gemm.inner, gemm.inner, lowering.machine().lanes()};
@@ -78,7 +78,7 @@ Lowered<Value> add_resized_pointwise(Lowering& lowering, const ConvolutionCall& 
   const Shape weight = dimensions(call.weight.layout);
   if (call.type != DType::kFloat32 || !lowering.is_constant(call.weight) ||
       !is_pointwise(weight, call.spatial, call.groups) || weight[0] % kChannelStep != 0 ||
-      is_pinned(lowering.node()) || lowering.machine().float16_weights) {
+      is_pinned(lowering.node())) {
     return NotFused{"the interpolations do not change places with the convolution"};
   }
   bool has_relu = false;

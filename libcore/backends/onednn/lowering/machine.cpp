@@ -8,6 +8,8 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
+#include "device/cpu_family.hpp"
+#include "lowering/cpu_rates.hpp"
 #include "npu/device/isa_level.hpp"
 #include "npu/support/error.hpp"
 
@@ -86,6 +88,10 @@ Machine detect_machine() {
   machine.native_bfloat16 = machine.has_avx512();
   machine.multiplies_bfloat16 = cpu_multiplies_bfloat16();
   machine.multiplies_tiles = level() + 1 == kIsaLevels.size();
+  machine.bfloat16_rate =
+      bfloat16_rate_of(cpu_family(), machine.multiplies_tiles      ? BFloat16Products::kTiles
+                                     : machine.multiplies_bfloat16 ? BFloat16Products::kPairs
+                                                                   : BFloat16Products::kNone);
   machine.multiplies_float16 = cpu_multiplies_float16();
   machine.exact_int8 = adds_byte_products_exactly();
   return machine;

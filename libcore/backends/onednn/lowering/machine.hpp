@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "kernels/simd.hpp"
+#include "npu/tensor/dtype.hpp"
 
 namespace npu::onednn {
 
@@ -13,10 +14,14 @@ struct Machine {
   bool native_bfloat16 = false;     ///< oneDNN has bfloat16 primitives for this CPU
   /// The CPU multiplies pairs of bfloat16 numbers: without, oneDNN's primitives emulate that.
   bool multiplies_bfloat16 = false;
+  /// Multiply-adds of bfloat16 in the time of one of float32 (cpu_rates.hpp); 0 without such
+  /// instructions.
+  double bfloat16_rate = 0.0;
   /// Compute with bfloat16 where the sub-IR has float32.
   bool prefer_bfloat16 = false;
-  /// Keep constant weights of our own products in float16 where the sub-IR has float32.
-  bool float16_weights = false;
+  /// Of constant weights of our own products where the sub-IR has float32: float16 or bfloat16
+  /// numbers are multiplied as floats, or, float16, as such.
+  DType weight_type = DType::kFloat32;
   /// The CPU multiplies tiles of bfloat16 numbers (AMX), at several times the rate of pairs;
   /// oneDNN's convolutions do where channels lie last.
   bool multiplies_tiles = false;

@@ -146,6 +146,9 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
                  {"splits", std::move(splits)},
                  {"taps", std::move(taps)},
                  {"steps", std::move(steps)}};
+  if (precision == "bf16") {
+    report["computes_in"] = plan.computes_in_bfloat16 ? "bfloat16" : "float32";
+  }
   add_multiply_adds(graph, plan, report);
   return report.dump();
 }

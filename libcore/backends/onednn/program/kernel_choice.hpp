@@ -18,6 +18,8 @@ struct KernelChoice {
   /// The rounding error to expect, root mean square, in units of 2^-24 of the results; set for
   /// kernels that round more than the definition does.
   std::optional<double> rounding{};
+  /// By that of oneDNN's primitive, which computes by the definition, in float32.
+  std::optional<double> primitive_cycles{};
 };
 
 }  // namespace npu::onednn

@@ -106,7 +106,8 @@ struct Plan {
   std::size_t arena_bytes = 0;              ///< of a plan that was restored from a blob
   std::vector<std::vector<NodeId>> groups;  ///< nodes that were lowered together
   std::vector<PlanSplit> splits;
-  std::vector<TapRecord> taps;  ///< results that a run can give, too, by `steps`
+  bool computes_in_bfloat16 = false;  ///< where the sub-IR has float32
+  std::vector<TapRecord> taps;        ///< results that a run can give, too, by `steps`
   /// By output: what the layout is called that it is computed in; empty if it has no name.
   std::vector<std::string_view> native_layouts;
 };

@@ -53,7 +53,9 @@ std::vector<PackedGemmWeights> samples(const PackedGemmWeights& /*kernel*/) {
   return {{narrow}, {wide}, {strassen}};
 }
 
-std::vector<HalfWeights> samples(const HalfWeights& /*kernel*/) { return {{77}}; }
+std::vector<HalfWeights> samples(const HalfWeights& /*kernel*/) {
+  return {{77}, {77, DType::kBFloat16}};
+}
 
 std::vector<HalfGemmWeights> samples(const HalfGemmWeights& /*kernel*/) { return {{40, 5}}; }
 

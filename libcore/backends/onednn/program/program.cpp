@@ -85,6 +85,7 @@ void ConstantPacker::run_next_step() {
 void ConstantPacker::require_in_range(const Step& step) const {
   constexpr float kLargest = 65504.0F;
   const auto& weights = std::get<HalfWeights>(*step.kernel);
+  if (weights.type != DType::kFloat16) return;
   const Operand& source = step.operands.front();
   const auto* values = elements<float>(addresses_[index_of(source.buffer)] + source.offset_bytes);
   for (std::int64_t i = 0; i < weights.count; ++i) {

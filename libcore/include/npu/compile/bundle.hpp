@@ -125,6 +125,10 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
 /// it states none of this CPU's architecture.
 std::optional<std::size_t> bundle_isa_level(const Bundle& bundle);
 
+/// The family (device/cpu_family.hpp) of the CPU that it was compiled on; empty if it states
+/// none.
+std::string bundle_cpu_family(const Bundle& bundle);
+
 /// What goes into a bundle; the blobs and weights must live until write_bundle returns.
 struct BundleContent {
   std::string producer;

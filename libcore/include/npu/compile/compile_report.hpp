@@ -46,6 +46,7 @@ struct CompiledRow {
   std::string backend;
   CompileNumbers numbers;
   std::vector<GroupSplit> splits;
+  std::string computes_in;  ///< with precision bf16: the dtype that its backend chose; empty: none
   std::uint64_t blob_bytes = 0;
   double compile_ms = 0;
   bool cache_hit = false;

@@ -14,9 +14,11 @@ namespace npu {
 /// whatever NPU_MAX_ISA is: they identify the CPU. What code may use is cpu_has's to say.
 const std::string& cpu_features();
 
+enum class CpuVendor : std::uint8_t { kOther, kIntel, kAmd };
+
 /// Which CPU it is, as x86-64's CPUs number themselves: with the extended parts of both numbers.
 struct CpuModel {
-  bool is_intel = false;
+  CpuVendor vendor = CpuVendor::kOther;
   unsigned family = 0;  ///< 0: another architecture
   unsigned model = 0;
 };

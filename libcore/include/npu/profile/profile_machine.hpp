@@ -22,7 +22,7 @@ struct ProfileMachineOptions {
 struct MachineRate {
   std::string device;  ///< or "FROM -> TO" of a link
   std::string what;    ///< "convolution, 3 x 3", "launch", ...
-  std::string unit;    ///< "FLOP/s", "B/s" or "us"
+  std::string unit;    ///< "FLOP/s", "B/s", "us", or "" of a ratio
   double before = 0;   ///< 0: the target had none
   double measured = 0;
   double spread = 0;  ///< median absolute deviation of the rounds, as a share of the time

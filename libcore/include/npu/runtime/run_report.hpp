@@ -95,6 +95,7 @@ struct CompileSource {
 struct BundleSource {
   std::uint64_t bytes = 0;
   double open_ms = 0;
+  std::string cpu_family = {};  ///< of the CPU that it was compiled on; empty: not stated
 };
 
 /// Runs that went on at once.

@@ -53,10 +53,10 @@ Tensor random_values(const TensorInfo& info, std::mt19937& engine) {
 /// A graph compiled for the npu, its data, and what the cpu device computes.
 struct Compiled {
   explicit Compiled(const GraphBuilder& builder, const std::string& options = "{}",
-                    int compile_threads = 2)
+                    int compile_threads = 2, const std::string& device_options = "{}")
       : graph(builder.build()),
         text(test::onednn::with_groups(builder.text())),
-        device(open_device(compile_threads)) {
+        device(open_device(compile_threads, device_options)) {
     std::mt19937 engine(5);
     weights.resize(graph.tensors().size());
     for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -235,12 +235,20 @@ void check_chosen(const Compiled& compiled, const std::string& name) {
   CHECK(is_explained);
 }
 
+constexpr const char* kBFloat16 = R"({"precision": "bf16"})";
+/// Options of a device that multiplies bfloat16 much faster than float32, and much slower.
+constexpr const char* kFastBFloat16 = R"({"bfloat16_rate": 100})";
+constexpr const char* kSlowBFloat16 = R"({"bfloat16_rate": 0.01})";
+
 /// In bfloat16 if the CPU has it; else that is refused.
 void check_bfloat16(const GraphBuilder& builder, double most) {
-  const std::string options = R"({"precision": "bf16"})";
-  if (has_avx512()) {
-    Compiled rounded(builder, options);
-    CHECK(rounded.error_against_cpu() < most);
+  const std::string options = kBFloat16;
+  if (has_avx2()) {
+    for (const char* rate : {kFastBFloat16, kSlowBFloat16}) {
+      Compiled rounded(builder, options, 2, rate);
+      INFO(rate);
+      CHECK(rounded.error_against_cpu() < most);
+    }
     return;
   }
   const DevicePointer device = open_device(1);
@@ -248,8 +256,9 @@ void check_bfloat16(const GraphBuilder& builder, double most) {
   std::string blob;
   CallError error;
   CHECK(api().compile(device.get(), text, {}, options.c_str(), &blob, &error) == NPU_UNSUPPORTED);
-  CHECK(std::string(error.text) == "precision bf16 needs a CPU with AVX-512; the level here is '" +
-                                       test::onednn::isa_level() + "'");
+  CHECK(std::string(error.text) ==
+        "precision bf16 needs a CPU with AVX2, AVX-512 or NEON; the level here is '" +
+            test::onednn::isa_level() + "'");
 }
 
 GraphBuilder& add_norm(GraphBuilder& graph, const std::string& name, const std::string& input,
@@ -1360,14 +1369,50 @@ TEST_CASE("onednn's blobs hold a plan, and no sub-IR to lower again", "[onednn][
   CHECK_THAT(refusal(8, 77), Catch::Contains("4d, this onednn backend reads format"));
 }
 
-TEST_CASE("onednn computes float32 graphs in bfloat16 if asked to", "[onednn][compiler]") {
+TEST_CASE("onednn computes float32 graphs in bfloat16 if asked to and that is faster",
+          "[onednn][compiler]") {
   check_bfloat16(residual_block(32), 2e-2);
-  if (!has_avx512()) return;
+  if (!has_avx2()) return;
+  const std::string level = test::onednn::isa_level();
+  const bool multiplies = level == "avx512_bf16" || level == "avx512_fp16" || level == "amx";
   Compiled exact(residual_block(32));
-  Compiled compiled(residual_block(32), R"({"precision":"bf16"})");
-  CHECK(compiled.report.at("precision") == "bf16");
-  CHECK(compiled.count("weight_bytes") < exact.count("weight_bytes"));
-  CHECK(compiled.error_against_cpu() > exact.error_against_cpu());
+  CHECK(find_member(exact.report, "computes_in") == nullptr);
+  for (const char* rate : {kFastBFloat16, kSlowBFloat16}) {
+    INFO(rate << " at " << level);
+    Compiled compiled(residual_block(32), kBFloat16, 2, rate);
+    CHECK(compiled.report.at("precision") == "bf16");
+    const bool narrow = multiplies && rate == kFastBFloat16;
+    CHECK(compiled.report.at("computes_in") == (narrow ? "bfloat16" : "float32"));
+    if (!narrow) continue;
+    CHECK(compiled.count("weight_bytes") < exact.count("weight_bytes"));
+    CHECK(compiled.error_against_cpu() > exact.error_against_cpu());
+  }
+}
+
+TEST_CASE("onednn stores in 16 bits what it computes in float32", "[onednn][compiler]") {
+  if (!has_avx2()) return;
+  const std::string precision = GENERATE("f16", "bf16");
+  GraphBuilder graph;
+  graph.input("x", {1, 512}).weight("w", {512, 512});
+  graph.node("y", "aten.linear.default", {"x", "p_w"}, Shape{1, 512}).output("y");
+  Compiled exact(graph);
+  Compiled compiled(graph, R"({"precision": ")" + precision + R"("})", 2, kSlowBFloat16);
+  CHECK(runs_kernel(compiled, "gemv"));
+  CHECK(2 * compiled.count("weight_bytes") == exact.count("weight_bytes"));
+  const double error = compiled.error_against_cpu();
+  CHECK(error > exact.error_against_cpu());
+  CHECK(error < (precision == "f16" ? 1e-3 : 1e-2));
+}
+
+TEST_CASE("onednn refuses a rate of bfloat16 that is none", "[onednn][compiler]") {
+  for (const char* rate : {"0", "-1", "101", "\"fast\"", "null", "[1]"}) {
+    npu_device* device = nullptr;
+    CallError error;
+    const std::string options = std::string(R"({"bfloat16_rate": )") + rate + "}";
+    CHECK(api().open_device(1, options.c_str(), &device, &error) == NPU_INVALID);
+    CHECK(std::string(error.text) ==
+          "device option 'bfloat16_rate': expected a number above 0 and up to 100");
+  }
 }
 
 }  // namespace npu

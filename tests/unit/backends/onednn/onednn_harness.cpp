@@ -51,11 +51,11 @@ std::string isa_level() {
   return text.substr(begin, text.find(' ', begin) - begin);
 }
 
-Device open_device(int threads) {
+Device open_device(int threads, const std::string& options) {
   npu_device* device = nullptr;
   CallError error;
   const auto count = static_cast<std::uint32_t>(threads);
-  REQUIRE(api().open_device(count, R"({"unknown":1})", &device, &error) == NPU_OK);
+  REQUIRE(api().open_device(count, options.c_str(), &device, &error) == NPU_OK);
   return Device(device);
 }
 

@@ -63,7 +63,8 @@ using Buffer = std::unique_ptr<npu_buffer, Freer>;
 /// As calls take them.
 std::vector<npu_buffer*> handles(const std::vector<Buffer>& buffers);
 
-Device open_device(int threads = 2);
+/// With an option of which the backend knows nothing, unless others are given.
+Device open_device(int threads = 2, const std::string& options = R"({"unknown":1})");
 
 /// A tensor's bytes in its dtype.
 struct Data {

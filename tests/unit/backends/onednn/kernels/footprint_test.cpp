@@ -129,8 +129,10 @@ std::vector<Kernel> samples() {
     gemm.use_strassen = true;
     gemm.columns = 64;
     result.emplace_back(gemm);
-    gemm.float16_weights = true;
+    gemm.weight_type = DType::kFloat16;
     gemm.has_norm = false;
+    result.emplace_back(gemm);
+    gemm.weight_type = DType::kBFloat16;
     result.emplace_back(gemm);
     HalfGemm half;
     half.images = 2;
@@ -156,7 +158,9 @@ std::vector<Kernel> samples() {
   gemv.epilogue = {{EpilogueStep::Kind::kAccumulate, 1.0F, 0.0F},
                    {EpilogueStep::Kind::kAdd, 0.0F, 0.0F}};
   result.emplace_back(gemv);
-  gemv.float16_weights = true;
+  gemv.weight_type = DType::kFloat16;
+  result.emplace_back(gemv);
+  gemv.weight_type = DType::kBFloat16;
   result.emplace_back(gemv);
   Attention attention;
   attention.queries = 50;
@@ -375,6 +379,7 @@ std::vector<Kernel> samples() {
     result.emplace_back(PackedGemmWeights{std::get<PackedGemm>(result[4])});
   }
   result.emplace_back(HalfWeights{77});
+  result.emplace_back(HalfWeights{77, DType::kBFloat16});
   result.emplace_back(HalfGemmWeights{80, 5});
   result.emplace_back(ColumnScales{80, 5});
   result.emplace_back(PanelWeights{48, 5});

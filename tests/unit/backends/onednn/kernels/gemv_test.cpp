@@ -50,7 +50,8 @@ TEST_CASE("Gemv multiplies a few rows on any instruction set and number of threa
   }
 }
 
-TEST_CASE("Gemv reads weights of float16 as the floats that they are", "[onednn][kernels]") {
+TEST_CASE("Gemv reads weights of 16 bits as the floats that they are", "[onednn][kernels]") {
+  const DType type = GENERATE(DType::kFloat16, DType::kBFloat16);
   const std::int64_t rows = GENERATE(1, 3);
   const std::int64_t inner = GENERATE(7, 64, 331);
   const std::int64_t columns = 35;
@@ -59,15 +60,15 @@ TEST_CASE("Gemv reads weights of float16 as the floats that they are", "[onednn]
   weight[0] = 65504.0F;
   weight[1] = -0x1p-24F;  // the least one
   weight[2] = 0x1.8p-16F;
-  const std::vector<std::uint16_t> halves = rounded_to_halves(weight);
+  const std::vector<std::uint16_t> halves = rounded_to(type, weight);
   Gemv kernel{.rows = rows, .inner = inner, .columns = columns, .source_row = inner};
   for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
     kernel.isa = isa;
     std::vector<float> expected(static_cast<std::size_t>(rows * columns));
     std::vector<float> target(expected.size());
-    kernel.float16_weights = false;
+    kernel.weight_type = DType::kFloat32;
     kernel.run({source.data(), weight.data(), nullptr, {}, expected.data()});
-    kernel.float16_weights = true;
+    kernel.weight_type = type;
     kernel.run({source.data(), nullptr, nullptr, {}, target.data(), halves.data()});
     INFO(rows << " x " << inner << ", " << static_cast<int>(isa));
     // The last few products may be rounded before they are added, or not.

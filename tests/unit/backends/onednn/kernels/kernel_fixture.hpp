@@ -12,6 +12,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/elements.hpp"
 #include "kernels/epilogue.hpp"
 #include "kernels/simd.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -170,13 +171,14 @@ struct ExactConvolution {
 };
 
 /// Rounds floats to the nearest float16 numbers, whose bits are returned.
-inline std::vector<std::uint16_t> rounded_to_halves(std::vector<float>& values) {
-  std::vector<std::uint16_t> halves;
+inline std::vector<std::uint16_t> rounded_to(DType type, std::vector<float>& values) {
+  std::vector<std::uint16_t> bits;
   for (float& value : values) {
-    halves.push_back(float_to_float16(value));
-    value = float16_to_float(halves.back());
+    const bool is_half = type == DType::kFloat16;
+    bits.push_back(is_half ? float_to_float16(value) : rounded_bits(value));
+    value = is_half ? float16_to_float(bits.back()) : load(BFloat16{bits.back()});
   }
-  return halves;
+  return bits;
 }
 
 }  // namespace npu::onednn::test

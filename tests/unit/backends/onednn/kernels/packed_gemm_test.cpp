@@ -43,10 +43,11 @@ struct Product {
     gemm.threads = threads;
     std::vector<float> packed(gemm.weight_floats() + 4096);  // what lies behind is fetched
     PackedGemmWeights{gemm}.run({weight.data(), packed.data()});
-    std::vector<std::uint16_t> halves(gemm.float16_weights ? packed.size() : 0);
-    if (gemm.float16_weights) {
+    const bool is_narrow = gemm.weight_type != DType::kFloat32;
+    std::vector<std::uint16_t> halves(is_narrow ? packed.size() : 0);
+    if (is_narrow) {
       const auto count = static_cast<std::int64_t>(packed.size());
-      HalfWeights{count}.run({packed.data(), halves.data()});
+      HalfWeights{count, gemm.weight_type}.run({packed.data(), halves.data()});
     }
     std::vector<float> target(static_cast<std::size_t>(gemm.rows * gemm.columns), 7.0F);
     std::vector<float> scratch(gemm.scratch_bytes() / sizeof(float));
@@ -57,7 +58,7 @@ struct Product {
               {other.data()},
               target.data(),
               scratch.data(),
-              gemm.float16_weights ? halves.data() : nullptr});
+              is_narrow ? halves.data() : nullptr});
     return target;
   }
 
@@ -141,16 +142,17 @@ TEST_CASE("PackedGemm's swish is four units in the last place away at most", "[o
   }
 }
 
-TEST_CASE("PackedGemm reads weights of float16 as the floats that they are", "[onednn][kernels]") {
+TEST_CASE("PackedGemm reads weights of 16 bits as the floats that they are", "[onednn][kernels]") {
   const bool use_strassen = GENERATE(false, true);
   const auto [rows, inner, columns] =
       GENERATE(GemmSize{5, 32, 64}, GemmSize{57, 96, 192}, GemmSize{113, 1632, 128});
   Product product(rows, inner, columns, use_strassen);
-  rounded_to_halves(product.weight);
+  const DType type = GENERATE(DType::kFloat16, DType::kBFloat16);
+  rounded_to(type, product.weight);
   for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
-    product.gemm.float16_weights = false;
+    product.gemm.weight_type = DType::kFloat32;
     const auto expected = product.run(isa, 1);
-    product.gemm.float16_weights = true;
+    product.gemm.weight_type = type;
     CHECK(product.run(isa, 1) == expected);
     CHECK(product.run(isa, 3) == expected);
   }

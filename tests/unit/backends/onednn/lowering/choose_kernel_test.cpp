@@ -66,7 +66,7 @@ TEST_CASE("a convolution's kernel is the cheapest of those that can compute it",
 TEST_CASE("weights of float16 are multiplied in float16 where the CPU computes in it",
           "[onednn][choose]") {
   Machine half = machine(VectorIsa::kAvx512);
-  half.float16_weights = true;
+  half.weight_type = DType::kFloat16;
   const auto taken_product = [&](std::int64_t rows, std::int64_t inner) {
     const auto candidates = choose_product({rows, inner, 768, inner}, {}, half);
     const auto* gemm = std::get_if<HalfGemm>(&candidates.front().kernel);
@@ -89,7 +89,7 @@ TEST_CASE("weights of float16 are multiplied in float16 where the CPU computes i
   const auto pointwise = choose_convolution(convolution(64, 96, 1, 14), {}, half).front();
   REQUIRE(pointwise.name == "float16-gemm");
   CHECK(std::get<HalfGemm>(pointwise.kernel).target.block == 14 * 14 * 16);
-  half.float16_weights = false;
+  half.weight_type = DType::kFloat32;
   CHECK(taken_product(20, 768) == "onednn");
 }
 
@@ -391,8 +391,10 @@ TEST_CASE("what is chosen is taken where a plan is loaded", "[onednn][choose]") 
   std::set<std::string> names;
   for (int i = 0; i < 20000; ++i) {
     Machine any = machine(static_cast<VectorIsa>(random() % 3));
-    any.float16_weights = random() % 4 == 0;
-    any.multiplies_float16 = any.float16_weights && any.isa == VectorIsa::kAvx512;
+    constexpr std::array kTypes{DType::kFloat32, DType::kFloat32, DType::kFloat16,
+                                DType::kBFloat16};
+    any.weight_type = kTypes[random() % 4];
+    any.multiplies_float16 = any.weight_type == DType::kFloat16 && any.isa == VectorIsa::kAvx512;
     names.merge(check_candidates(choose_convolution(drawn_convolution(random), {}, any)));
     const auto extent = [&] { return static_cast<std::int64_t>(random() % 70 + 1) * 8; };
     const std::int64_t inner = extent();
