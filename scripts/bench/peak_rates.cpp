@@ -29,26 +29,42 @@ namespace {
 
 using npu::CpuFeature;
 
-/// As many as hide the latency of all units: at most 6 cycles, two a cycle.
 constexpr int kChains = 12;
 constexpr int kSteps = 1000;
 
-/// Does kSteps multiply-adds in each chain; the result depends on all of them.
+/// Does kSteps multiply-adds in each of kChains chains, as many as hide the latency of all units:
+/// at most 6 cycles, two a cycle. The result depends on all of them.
 using Loop = float (*)();
 
+/// One step of a chain, which is a variable of its own: an array would lie in memory.
+#define NPU_STEP(number, vector, step) \
+  {                                    \
+    vector& chain = c##number;         \
+    step                               \
+  }
+
 // Loops of 16 bits and less start from registers of zeros: the rate does not depend on numbers.
-#define NPU_LOOP(name, isa, vector, zero, step)                       \
-  __attribute__((target(isa))) float name() {                         \
-    vector chains[kChains];                                           \
-    for (vector & chain : chains) chain = zero;                       \
-    for (int i = 0; i < kSteps; ++i) {                                \
-      _Pragma("GCC unroll 12") for (vector & chain : chains) { step } \
-    }                                                                 \
-    float total = 0;                                                  \
-    for (const vector& chain : chains) {                              \
-      total += static_cast<float>(chain[0]);                          \
-    }                                                                 \
-    return total;                                                     \
+#define NPU_LOOP(name, isa, vector, zero, step)                                                \
+  __attribute__((target(isa))) float name() {                                                  \
+    vector c0 = zero, c1 = zero, c2 = zero, c3 = zero, c4 = zero, c5 = zero;                   \
+    vector c6 = zero, c7 = zero, c8 = zero, c9 = zero, c10 = zero, c11 = zero;                 \
+    for (int i = 0; i < kSteps; ++i) {                                                         \
+      NPU_STEP(0, vector, step)                                                                \
+      NPU_STEP(1, vector, step)                                                                \
+      NPU_STEP(2, vector, step)                                                                \
+      NPU_STEP(3, vector, step)                                                                \
+      NPU_STEP(4, vector, step)                                                                \
+      NPU_STEP(5, vector, step)                                                                \
+      NPU_STEP(6, vector, step)                                                                \
+      NPU_STEP(7, vector, step)                                                                \
+      NPU_STEP(8, vector, step)                                                                \
+      NPU_STEP(9, vector, step)                                                                \
+      NPU_STEP(10, vector, step)                                                               \
+      NPU_STEP(11, vector, step)                                                               \
+    }                                                                                          \
+    const auto total = c0[0] + c1[0] + c2[0] + c3[0] + c4[0] + c5[0] + c6[0] + c7[0] + c8[0] + \
+                       c9[0] + c10[0] + c11[0];                                                \
+    return static_cast<float>(total);                                                          \
   }
 
 #if defined(__x86_64__)
@@ -70,8 +86,8 @@ NPU_LOOP(avx512_int8, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(),
                                      _mm512_set1_epi32(0x02020202));
          NPU_HIDE(chain))
 NPU_LOOP(avx512_bfloat16, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(),
-         chain = _mm512_dpbf16_ps(chain, (__m512bh)_mm512_set1_epi16(0x3f00),
-                                  (__m512bh)_mm512_set1_epi16(0x3e80));
+         chain = _mm512_dpbf16_ps(chain, reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f00)),
+                                  reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3e80)));
          NPU_HIDE(chain))
 #undef NPU_HIDE
 #elif defined(__aarch64__)
