@@ -33,6 +33,7 @@ struct PatternRow {
 constexpr auto kPatternRows = std::to_array<PatternRow>({
     {"scaled-attention", Kind::kAttention, VectorIsa::kAny},
     {"channel-gate", Kind::kSqueezeExcite, VectorIsa::kAny},
+    {"written-gelu", Kind::kWrittenGelu, VectorIsa::kAny},
     {"linear-siblings", Kind::kSharedInput, VectorIsa::kAny},
     {"conv-post-ops", Kind::kEpilogue, VectorIsa::kAny},
     {"product-post-ops", Kind::kEpilogue, VectorIsa::kAny},

@@ -16,6 +16,7 @@ struct FusionGroup {
     kEpilogue,         ///< an anchor, then element-wise nodes and aliases on its only result
     kAttention,        ///< product, scale, mask, softmax, product
     kSharedInput,      ///< linear nodes with one input: one product, of which each result is a part
+    kWrittenGelu,      ///< what makes up a GELU, its product or half last
     kSqueezeExcite,    ///< mean, layer, activation, layer, gate, product
     kNormPointwise,    ///< a batch norm and the convolution of one by one behind it, in two parts
     kExpandDepthwise,  ///< a pointwise convolution and the depthwise one behind it, likewise

@@ -21,6 +21,8 @@ Lowered<Done> Lowering::dispatch_group(const FusionGroup& group) {
       return lower_shared_input(*this, group);
     case Kind::kSqueezeExcite:
       return lower_squeeze_excite_group(*this, group);
+    case Kind::kWrittenGelu:
+      return lower_written_gelu_group(*this, group);
     case Kind::kNormPointwise:
       return lower_norm_pointwise_group(*this, group);
     case Kind::kExpandDepthwise:

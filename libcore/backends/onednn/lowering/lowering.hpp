@@ -432,6 +432,7 @@ Lowered<Done> lower_shared_input(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_squeeze_excite_group(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_norm_pointwise_group(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_expand_depthwise_group(Lowering& lowering, const FusionGroup& group);
+Lowered<Done> lower_written_gelu_group(Lowering& lowering, const FusionGroup& group);
 Lowered<Done> lower_resized_pointwise_group(Lowering& lowering, const FusionGroup& group);
 
 // Lowering functions, by family; see lowering_table.cpp for what uses them.

@@ -56,6 +56,7 @@ constexpr std::array<FusionPattern, fusion::kPatternCount> kPatterns{{
      "batched products around a softmax of rows, factors, masks, lengths of 1"},
     {"channel-gate", false, false,
      "plane means, two pointwise convolutions with activations, multiply"},
+    {"written-gelu", false, false, "GELU written out by erf, or by tanh of a polynomial"},
     {"linear-siblings", false, false,
      "linear layers on one input whose results are reshaped or permuted"},
     {"conv-post-ops", false, false, "convolution and what a primitive does before it stores"},

@@ -39,6 +39,7 @@ enum class Pattern : std::uint8_t {
   kInjective,
   kScaledAttention,  ///< from here on what kernels of a backend compute, see kernel_patterns.hpp
   kChannelGate,
+  kWrittenGelu,
   kLinearSiblings,
   kConvPostOps,
   kProductPostOps,
@@ -53,7 +54,7 @@ enum class Pattern : std::uint8_t {
   kConstant,
   kUnused,
 };
-inline constexpr std::size_t kPatternCount = 35;
+inline constexpr std::size_t kPatternCount = 36;
 /// Patterns whose only purpose is to name nodes that need no kernel.
 constexpr bool is_kernelless(Pattern pattern) noexcept {
   return pattern >= Pattern::kConcatInPlace;

@@ -297,6 +297,7 @@ void match_kernels(FusionBuilder& builder) {
   match_quantized(builder, readers);
   match_scaled_attention(builder, readers);
   match_channel_gates(builder, readers);
+  match_written_gelu(builder, readers);
   match_linear_siblings(builder, readers);
   match_post_ops(builder, readers);
   place_concats(builder, readers);

@@ -68,6 +68,7 @@ void match_integer_products(FusionBuilder& builder, const Readers& readers);
 void match_quantized(FusionBuilder& builder, const Readers& readers);
 void match_scaled_attention(FusionBuilder& builder, const Readers& readers);
 void match_channel_gates(FusionBuilder& builder, const Readers& readers);
+void match_written_gelu(FusionBuilder& builder, const Readers& readers);
 void match_linear_siblings(FusionBuilder& builder, const Readers& readers);
 void match_post_ops(FusionBuilder& builder, const Readers& readers);
 void place_concats(FusionBuilder& builder, const Readers& readers);

@@ -1256,6 +1256,34 @@ TEST_CASE("onednn reads grouped heads and masks of bool where they are", "[onedn
   CHECK(compiled.error_against_cpu() < 1e-5);
 }
 
+TEST_CASE("onednn computes a GELU that is written out as one", "[onednn][compiler]") {
+  const bool by_tanh = GENERATE(true, false);
+  const Shape shape{5, 48};
+  GraphBuilder graph;
+  graph.input("x", shape);
+  const auto number = [&](const char* name, const char* op, const char* from, double value,
+                          const char* key = "other") {
+    graph.node(name, op, {from}, shape, {{key, value}});
+  };
+  number("h", "aten.mul.Tensor", "x", 0.5);
+  if (by_tanh) {
+    number("p", "aten.pow.Tensor_Scalar", "x", 3.0, "exponent");
+    number("c", "aten.mul.Tensor", "p", 0.044715);
+    graph.node("s", "aten.add.Tensor", {"x", "c"}, shape);
+    number("a", "aten.mul.Tensor", "s", 0.7978845608028654);
+    graph.node("f", "aten.tanh.default", {"a"}, shape);
+  } else {
+    number("a", "aten.mul.Tensor", "x", 0.7071067811865476);
+    graph.node("f", "aten.erf.default", {"a"}, shape);
+  }
+  number("o", "aten.add.Tensor", "f", 1.0);
+  graph.node("y", "aten.mul.Tensor", {"h", "o"}, shape).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.count("kernels") - compiled.count("reorders") == 1);
+  CHECK(runs_kernel(compiled, "elementwise"));
+  CHECK(compiled.error_against_cpu() < 1e-6);
+}
+
 TEST_CASE("onednn masks scores that a view divides into heads", "[onednn][compiler]") {
   const std::string form = GENERATE("filled", "selected", "added", "cut");
   const Shape planes{6, 5, 7};
