@@ -3,6 +3,7 @@
 // plus erf(x / sqrt 2), or plus tanh(sqrt(2 / pi) (x + 0.044715 x^3)), in either order of the
 // products. It is found from its erf or tanh. Results inside have one reader, which is in the
 // group, and x is all that the group reads, so that the group is convex. O(1) for each of them.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <optional>
@@ -24,7 +25,8 @@ class GeluMatcher {
     if (!takes(centre_, functional_name(builder_.node(centre_).op_type), 1)) return {};
     const TensorId argument = builder_.node(centre_).inputs.front();
     const std::optional<TensorId> x = is(centre_, "erf") ? erf_of(argument) : tanh_of(argument);
-    if (!x) return {};
+    const auto dtype_of = [&](TensorId id) { return builder_.graph().tensor(id).dtype; };
+    if (!x || dtype_of(*x) != dtype_of(argument)) return {};
     nodes_.push_back(centre_);
     const std::int32_t sum = below(centre_);
     if (!adds_one(sum)) return {};
@@ -120,6 +122,8 @@ class GeluMatcher {
     if (above(id, "pow", 3.0, "exponent") == x) return true;
     const std::int32_t product = builder_.producer(id);
     if (!takes(product, "mul", 2) || readers_.only(id) < 0) return false;
+    const std::vector<TensorId>& factors = builder_.node(product).inputs;
+    if (std::find(factors.begin(), factors.end(), x) == factors.end()) return false;
     const TensorId square = other_operand(product, x);
     const std::int32_t inner = builder_.producer(square);
     if (!takes(inner, "mul", 2) || readers_.only(square) < 0) return false;

@@ -294,12 +294,13 @@ TEST_CASE("kernels: a pointwise convolution changes places with interpolations")
 }
 
 TEST_CASE("kernels: GELU as models write it out") {
-  const std::string form = GENERATE("erf", "tanh", "product first", "cube", "other factor",
-                                    "other cube", "alpha", "read twice", "float64");
+  const std::string form =
+      GENERATE("erf", "tanh", "product first", "cube", "cube of two", "other factor", "other cube",
+               "alpha", "read twice", "float64", "integers");
   const Shape shape{4, 6};
   const std::string dtype = form == "float64" ? "float64" : "float32";
   KernelNet net;
-  net.input("x", shape, dtype);
+  net.input("x", shape, form == "integers" ? "int64" : dtype).input("z", shape, dtype);
   const auto number = [&](const char* name, const char* op, const char* from, double value,
                           const char* key = "other") {
     net.node(name, op, {from}, shape, Json{{key, value}}, dtype);
@@ -315,9 +316,9 @@ TEST_CASE("kernels: GELU as models write it out") {
     join("f", "aten.erf.default", {"a"});
     nodes = "h a f";
   } else {
-    if (form == "cube") {
+    if (form.starts_with("cube")) {
       join("q", "aten.mul.Tensor", {"x", "x"});
-      join("p", "aten.mul.Tensor", {"q", "x"});
+      join("p", "aten.mul.Tensor", {"q", form == "cube" ? "x" : "z"});
     } else {
       number("p", "aten.pow.Tensor_Scalar", "x", form == "other cube" ? 2.0 : 3.0, "exponent");
     }
