@@ -453,19 +453,27 @@ Plan lower_graph(const Graph& graph, std::span<const WeightView> weights, const 
                  const LayoutNames& boundaries) {
   check_shapes(graph);
   const std::optional<Graph> wide = widened(graph);
-  const auto lower_on = [&](const Machine& chosen) {
-    return Lowering(wide ? *wide : graph, graph, weights, chosen, engine)
-        .run(checkpoint, boundaries);
+  const auto lower_on = [&](const Machine& chosen, const Checkpoint& watch) {
+    return Lowering(wide ? *wide : graph, graph, weights, chosen, engine).run(watch, boundaries);
   };
-  if (!machine.prefer_bfloat16) return lower_on(machine);
+  if (!machine.prefer_bfloat16) return lower_on(machine, checkpoint);
+  // Two passes at most, of which each is a half.
+  const auto pass = [&](std::size_t passes_before) {
+    Checkpoint watch;
+    if (!checkpoint) return watch;
+    watch = [&checkpoint, passes_before](std::size_t done, std::size_t total) {
+      checkpoint(passes_before * total + done, 2 * total);
+    };
+    return watch;
+  };
   Machine floats = machine;
   floats.prefer_bfloat16 = false;
   floats.weight_type = DType::kBFloat16;
-  Plan plan = lower_on(floats);
+  Plan plan = lower_on(floats, pass(0));
   const bool gains = machine.native_bfloat16 && machine.bfloat16_rate > 0.0 &&
                      gains_by_bfloat16(plan, machine.bfloat16_rate);
   if (!gains) return plan;
-  plan = lower_on(machine);
+  plan = lower_on(machine, pass(1));
   plan.computes_in_bfloat16 = true;
   return plan;
 }
