@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "npu/support/text.hpp"
@@ -42,8 +43,9 @@ std::string computes_in(const Json& report) {
 /// ", computed in float32", "bfloat16" or both: what backends chose where they had the choice.
 std::string arithmetic_text(const CompileReport& report) {
   std::string text;
+  std::set<std::string> named;
   for (const CompiledRow& row : report.partitions) {
-    if (row.computes_in.empty() || text.find(row.computes_in) != std::string::npos) continue;
+    if (row.computes_in.empty() || !named.insert(row.computes_in).second) continue;
     text += (text.empty() ? ", computed in " : " and ") + row.computes_in;
   }
   return text;

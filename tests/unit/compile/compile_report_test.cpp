@@ -100,6 +100,7 @@ TEST_CASE(
   };
   CHECK(precision_of("float32", "float32") == "bf16, computed in float32");
   CHECK(precision_of("bfloat16", "float32") == "bf16, computed in bfloat16 and float32");
+  CHECK(precision_of("bfloat16", "float16") == "bf16, computed in bfloat16 and float16");
 }
 
 TEST_CASE("compile report: metrics sum what backends give") {

@@ -32,25 +32,25 @@ TEST_CASE("OpenBLAS is told what a CPU can do whose model it takes for a Pentium
     const char* features;
     const char* core;
   };
-  const Case each = GENERATE(
-      Case{"Emerald Rapids", {CpuVendor::kIntel, 6, 0xCF}, kAvx512, "SkylakeX"},
-      Case{"Raptor Lake", {CpuVendor::kIntel, 6, 0xB7}, kAvx2, "Haswell"},
-      Case{"Lunar Lake", {CpuVendor::kIntel, 6, 0xBD}, kAvx2, "Haswell"},
-      Case{"Arrow Lake", {CpuVendor::kIntel, 6, 0xC6}, kAvx2, "Haswell"},
-      Case{"a family after it", {CpuVendor::kIntel, 19, 1}, kAvx512, "SkylakeX"},
-      Case{"Jasper Lake", {CpuVendor::kIntel, 6, 0x9C}, kSse, "Nehalem"},
-      Case{"Sapphire Rapids", {CpuVendor::kIntel, 6, 0x8F}, kAvx512, ""},
-      Case{"Granite Rapids, which it goes by features for",
-           {CpuVendor::kIntel, 6, 0xAD},
-           kAvx512,
-           ""},
-      Case{"Cascade Lake", {CpuVendor::kIntel, 6, 0x55}, kAvx512, ""},
-      Case{"Haswell", {CpuVendor::kIntel, 6, 0x3C}, kAvx2, ""},
-      Case{"Westmere", {CpuVendor::kIntel, 6, 0x2C}, kSse, ""},
-      Case{"Pentium 4", {CpuVendor::kIntel, 15, 4}, "x86-64", ""},
-      Case{"Zen 3", {CpuVendor::kOther, 25, 1}, kAvx2, ""},
-      Case{"Zen 5, which it goes by features for", {CpuVendor::kOther, 26, 2}, kAvx512, ""},
-      Case{"ARM", {}, "aarch64 neon", ""});
+  const Case each =
+      GENERATE(Case{"Emerald Rapids", {CpuVendor::kIntel, 6, 0xCF}, kAvx512, "SkylakeX"},
+               Case{"Raptor Lake", {CpuVendor::kIntel, 6, 0xB7}, kAvx2, "Haswell"},
+               Case{"Lunar Lake", {CpuVendor::kIntel, 6, 0xBD}, kAvx2, "Haswell"},
+               Case{"Arrow Lake", {CpuVendor::kIntel, 6, 0xC6}, kAvx2, "Haswell"},
+               Case{"a family after it", {CpuVendor::kIntel, 19, 1}, kAvx512, "SkylakeX"},
+               Case{"Jasper Lake", {CpuVendor::kIntel, 6, 0x9C}, kSse, "Nehalem"},
+               Case{"Sapphire Rapids", {CpuVendor::kIntel, 6, 0x8F}, kAvx512, ""},
+               Case{"Granite Rapids, which it goes by features for",
+                    {CpuVendor::kIntel, 6, 0xAD},
+                    kAvx512,
+                    ""},
+               Case{"Cascade Lake", {CpuVendor::kIntel, 6, 0x55}, kAvx512, ""},
+               Case{"Haswell", {CpuVendor::kIntel, 6, 0x3C}, kAvx2, ""},
+               Case{"Westmere", {CpuVendor::kIntel, 6, 0x2C}, kSse, ""},
+               Case{"Pentium 4", {CpuVendor::kIntel, 15, 4}, "x86-64", ""},
+               Case{"Zen 3", {CpuVendor::kAmd, 25, 1}, kAvx2, ""},
+               Case{"Zen 5, which it goes by features for", {CpuVendor::kAmd, 26, 2}, kAvx512, ""},
+               Case{"ARM", {}, "aarch64 neon", ""});
   INFO(each.cpu);
   CHECK(blas_core_for(each.model, each.features) == each.core);
 }
