@@ -270,6 +270,8 @@ class Drawer {
       if (network_.tensors[scores].values.shape == as) return;
       scores = append("aten.view.default", {scores}, {{"size", as}});
     };
+    // Models multiply stacked matrices and mask by heads, or the other way round.
+    if (dice.chance(50)) view(is_divided ? planes : heads);
     for (std::int64_t i = dice.pick(0, 4); i > 0; --i) {
       const Shape now = network_.tensors[scores].values.shape;
       Shape mask = now;
@@ -442,7 +444,7 @@ NetworkStyle draw_style(Random& random) {
   }
   if (dice.chance(15)) style.dtype = dice.one_of({DType::kBFloat16, DType::kFloat16});
   style.is_chain = dice.chance(40);
-  style.is_attention = !style.is_chain && dice.chance(8);
+  style.is_attention = !style.is_chain && dice.chance(15);
   style.has_specials = dice.chance(10);
   style.may_be_empty = dice.chance(4);
   return style;
