@@ -152,7 +152,7 @@ NPU_FIELDS(Softmax, outer, count, inner, logarithm, isa);
 NPU_FIELDS(BroadcastBinary, op, alpha, type, b_type, extents, a_strides, b_strides, target_strides);
 NPU_FIELDS(RmsNorm, type, rows, inner, epsilon, has_weight);
 NPU_FIELDS(Window, begin, end, divisor);
-NPU_FIELDS(WindowAverage, type, planes, extents, windows, divisor_override);
+NPU_FIELDS(WindowPool, is_maximum, type, planes, extents, windows, step, divisor_override, isa);
 NPU_FIELDS(MiddleReduction, op, type, outer, count, inner, isa);
 NPU_FIELDS(GatherRows, count, rows, row_bytes, wide_indices, node);
 NPU_FIELDS(Sequence, start, step, count);

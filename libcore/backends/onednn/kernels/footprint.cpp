@@ -388,7 +388,7 @@ Footprint footprint(const RmsNorm& kernel) {
       .done();
 }
 
-Footprint footprint(const WindowAverage& kernel) {
+Footprint footprint(const WindowPool& kernel) {
   require(is_float(kernel.type), "'type' is no float type");
   Count source = at_least_one(kernel.planes, "planes");
   Count target = source;
@@ -396,6 +396,8 @@ Footprint footprint(const WindowAverage& kernel) {
     source = source * at_least_one(kernel.extents[i], "extents");
     target = target * static_cast<std::int64_t>(kernel.windows[i].size());
     require_windows(kernel.windows[i], kernel.extents[i]);
+    require(kernel.step[i] >= 1 && kernel.step[i] <= WindowPool::kMostStep,
+            "'step' is not in 1..2^30");
   }
   return FootprintBuilder()
       .read(source, size_of(kernel.type))

@@ -59,7 +59,7 @@ using Kernel =
                 Winograd, ImplicitGemm, GroupedConvolution, PackedGemm, HalfGemm, Gemv, Attention,
                 ExpandDepthwise, SqueezeExcite,
                 // What oneDNN has no primitive for, or only a slow one.
-                ScaleShift, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowAverage,
+                ScaleShift, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowPool,
                 MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm,
                 TypedBinary, Select, IntegerReduction, ArgReduction, RunningSum, SortRows,
                 GroupedProduct, Quantize, Dequantize, ByteTable, QuantizedBinary, QuantizedAverage,

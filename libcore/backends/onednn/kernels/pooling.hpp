@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/copies.hpp"
+#include "kernels/simd.hpp"
 #include "npu/tensor/dtype.hpp"
 
 namespace npu::onednn {
@@ -19,15 +20,20 @@ struct Window {
   std::int64_t divisor = 1;  ///< this dimension's part of the divisor
 };
 
-/// Averages windows of `planes` row-major planes of up to three dimensions; those that are missing
-/// in front have one element and one window.
-struct WindowAverage {
-  static constexpr std::string_view kName = "window-average";
+/// Averages or maxima of windows of `planes` row-major planes of up to three dimensions; those that
+/// are missing in front have one element and one window. A maximum keeps NaN, and of an empty
+/// window it is -inf.
+struct WindowPool {
+  static constexpr std::string_view kName = "window-pool";
+  static constexpr std::int64_t kMostStep = 1 << 30;
+  bool is_maximum = false;
   DType type = DType::kFloat32;
   std::int64_t planes = 1;
   std::int64_t extents[3]{1, 1, 1};
   std::array<std::vector<Window>, 3> windows{{{{0, 1, 1}}, {{0, 1, 1}}, {{0, 1, 1}}}};
+  std::int64_t step[3]{1, 1, 1};      ///< from one element of a window to the next
   std::int64_t divisor_override = 0;  ///< 0: the product of the windows' divisors
+  VectorIsa isa = VectorIsa::kAny;
 
   using Operands = UnaryOperands;
   static Operands bind(Addresses addresses) { return bind_unary(addresses); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling over the last one to three dimensions. oneDNN's primitives run wherever their rules are
-// PyTorch's; windows that reach beyond the padding (ceil_mode), own divisors and uneven adaptive
-// windows go to a kernel of this backend.
+// Pooling over the last one to three dimensions. Images in blocks of channels go to oneDNN's
+// primitives wherever their rules are PyTorch's. A kernel of this backend pools images in rows,
+// which oneDNN reads element by element, windows that reach beyond the padding (ceil_mode), and
+// those of own divisors and uneven adaptive ones.
 #include <algorithm>
 
 #include "lowering/lowering.hpp"
@@ -117,16 +118,19 @@ Value add_pool_primitive(Lowering& lowering, const Pool& pool, dnnl::algorithm a
                                                       lowering.engine()));
 }
 
+/// oneDNN pools such images element by element.
+bool has_rows_of_floats(const Value& source) {
+  return is_plain(source.layout) && is_floating_point(source.type);
+}
+
 /// `windows` by spatial dimension and position.
-Value add_window_average(Lowering& lowering, const Value& value,
-                         const std::vector<std::vector<Window>>& windows, std::int64_t divisor) {
+Value add_window_pool(Lowering& lowering, const Value& value,
+                      const std::vector<std::vector<Window>>& windows, WindowPool call) {
   const Value source = lowering.plain(value);
   const Shape input = dimensions(source.layout);
   Shape output{input[0], input[1]};
-  WindowAverage call;
   call.type = source.type;
   call.planes = input[0] * input[1];
-  call.divisor_override = divisor;
   for (std::size_t i = 0; i < windows.size(); ++i) {
     output.push_back(static_cast<std::int64_t>(windows[i].size()));
     const std::size_t at = 3 - windows.size() + i;
@@ -197,12 +201,16 @@ std::vector<std::vector<Window>> pool_windows(const Pool& pool, const Shape& inp
   std::vector<std::vector<Window>> result(pool.kernel.size());
   for (std::size_t i = 0; i < pool.kernel.size(); ++i) {
     const std::int64_t extent = input[i + 2];
+    const std::int64_t step = pool.dilation[i];
     for (std::int64_t j = 0; j < output[i + 2]; ++j) {
       const std::int64_t start = j * pool.stride[i] - pool.padding[i];
       // The divisor counts padding, but nothing behind it.
-      const std::int64_t stop = std::min(start + pool.kernel[i], extent + pool.padding[i]);
-      Window window{std::max<std::int64_t>(start, 0), std::min(stop, extent), stop - start};
-      if (!count_padding) window.divisor = window.end - window.begin;
+      const std::int64_t stop =
+          std::min(start + step * (pool.kernel[i] - 1) + 1, extent + pool.padding[i]);
+      const std::int64_t skipped = start < 0 ? ceil_div(-start, step) * step : 0;
+      Window window{start + skipped, std::min(stop, extent), stop - start};
+      if (window.begin >= window.end) window = {0, 0, 1};  // all of it is padding
+      if (!count_padding) window.divisor = std::max<std::int64_t>(1, window.end - window.begin);
       result[i].push_back(window);
     }
   }
@@ -249,8 +257,18 @@ void lower_max_pool(Lowering& lowering, const BoundNode& node) {
   const Shape output = pooled_shape(lowering, pool, shape);
   check_pooled(lowering, input, output);
   const Value source = batched_operand(lowering, input, shape);
+  if (!has_rows_of_floats(source)) {
+    define_pooled(lowering, input, output,
+                  add_pool_primitive(lowering, pool, dnnl::algorithm::pooling_max, source, output));
+    return;
+  }
+  WindowPool call;
+  call.is_maximum = true;
+  for (std::size_t i = 0; i < pool.kernel.size(); ++i) {
+    if (pool.kernel[i] > 1) call.step[3 - pool.kernel.size() + i] = pool.dilation[i];
+  }
   define_pooled(lowering, input, output,
-                add_pool_primitive(lowering, pool, dnnl::algorithm::pooling_max, source, output));
+                add_window_pool(lowering, source, pool_windows(pool, shape, output, false), call));
 }
 
 void lower_average_pool(Lowering& lowering, const BoundNode& node) {
@@ -265,7 +283,7 @@ void lower_average_pool(Lowering& lowering, const BoundNode& node) {
 
   const bool has_padding = pool.padding != std::vector<std::int64_t>(pool.padding.size(), 0);
   const bool reaches_beyond = padding_behind(pool, shape, output) != pool.padding;
-  if (divisor == 0 && (!reaches_beyond || !count_padding)) {
+  if (!has_rows_of_floats(source) && divisor == 0 && (!reaches_beyond || !count_padding)) {
     const auto algorithm = has_padding && count_padding
                                ? dnnl::algorithm::pooling_avg_include_padding
                                : dnnl::algorithm::pooling_avg_exclude_padding;
@@ -274,8 +292,8 @@ void lower_average_pool(Lowering& lowering, const BoundNode& node) {
     return;
   }
   define_pooled(lowering, input, output,
-                add_window_average(lowering, source,
-                                   pool_windows(pool, shape, output, count_padding), divisor));
+                add_window_pool(lowering, source, pool_windows(pool, shape, output, count_padding),
+                                {.divisor_override = divisor}));
 }
 
 void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
@@ -287,7 +305,7 @@ void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
   output.insert(output.end(), size.begin(), size.end());
   check_pooled(lowering, input, output);
   const Value source = batched_operand(lowering, input, shape);
-  bool is_even = true;
+  bool is_even = !has_rows_of_floats(source);
   for (std::size_t i = 0; i < count; ++i) is_even = is_even && shape[i + 2] % size[i] == 0;
   if (is_even) {
     const auto algorithm = dnnl::algorithm::pooling_avg_exclude_padding;
@@ -297,12 +315,12 @@ void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
     return;
   }
   define_pooled(lowering, input, output,
-                add_window_average(lowering, source, adaptive_windows(shape, output), 0));
+                add_window_pool(lowering, source, adaptive_windows(shape, output), {}));
 }
 
 std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value) {
   const Shape shape = dimensions(value.layout);
-  if (shape.size() < 3 || shape.size() > 5) return std::nullopt;
+  if (shape.size() < 3 || shape.size() > 5 || has_rows_of_floats(value)) return std::nullopt;
   Shape pooled{shape[0], shape[1]};
   pooled.resize(shape.size(), 1);
   return add_pool_primitive(lowering, even_pool(shape, pooled),

@@ -364,7 +364,7 @@ struct AverageWindows {
 };
 AverageWindows read_average(Lowering& lowering, const BoundNode& node);
 /// The mean over all dimensions behind the channels, which stay as dimensions of 1; nothing if
-/// oneDNN has no pooling of that rank.
+/// oneDNN has no pooling of that rank, or none that is fast for images in rows.
 std::optional<Value> add_plane_mean(Lowering& lowering, const Value& value);
 
 /// What stands behind the anchor of a group. A group of another kind has nothing there.

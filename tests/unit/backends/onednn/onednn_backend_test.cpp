@@ -202,6 +202,26 @@ TEST_CASE("onednn poolings", "[onednn]") {
   }
 }
 
+TEST_CASE("onednn poolings of a convolution, in blocks of channels", "[onednn]") {
+  const auto [op, attrs] = GENERATE(table<std::string, std::string>({
+      {"max_pool2d", R"("kernel_size":3,"stride":2,"padding":1)"},
+      {"max_pool2d", R"("kernel_size":3,"stride":1,"dilation":2)"},
+      {"max_pool2d", R"("kernel_size":2,"ceil_mode":true)"},
+      {"avg_pool2d", R"("kernel_size":3,"stride":1,"padding":1)"},
+      {"avg_pool2d", R"("kernel_size":3,"stride":1,"padding":1,"count_include_pad":false)"},
+      {"avg_pool2d", R"("kernel_size":2,"ceil_mode":true)"},
+      {"adaptive_avg_pool2d", R"("output_size":[1,1])"},
+      {"adaptive_avg_pool2d", R"("output_size":[5,3])"},
+  }));
+  Model model(each_dtype());
+  model.input("x", random_array({1, 16, 9, 9}, 1));
+  model.weight("w", random_array({16, 16, 1, 1}, 2));
+  model.node("c", "aten.conv2d.default", {"x", "w"});
+  model.node("y", "aten." + op + ".default", {"c"}, attrs);
+  model.output("y");
+  check_model(model);
+}
+
 TEST_CASE("onednn rows: mean, softmax and layer_norm", "[onednn]") {
   const npu_dtype dtype = each_dtype();
   for (const std::string dims : {"[-1,-2]", "[1]", "[-1]", "[0,2]", "[0,1,2,3]", "[]"}) {

@@ -206,7 +206,7 @@ std::vector<Kernel> samples() {
   norm.inner = 5;
   norm.has_weight = true;
   result.emplace_back(norm);
-  WindowAverage average;
+  WindowPool average;
   average.planes = 2;
   average.extents[2] = 6;
   average.windows[2] = {{0, 3, 3}, {2, 6, 4}};

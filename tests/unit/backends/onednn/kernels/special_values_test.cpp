@@ -597,7 +597,7 @@ TEST_CASE("kernels that walk over memory once give what the definition gives",
     MiddleReduction{ReductionOp::kSum, DType::kFloat32, 24, 10, 1}.run(
         {bytes(data.values), bytes(reduced)});
     CHECK(first_fault(reduced, sums) == "");
-    WindowAverage average;
+    WindowPool average;
     average.planes = 24;
     average.extents[2] = 10;
     average.windows[2] = {{0, 10, 10}};
