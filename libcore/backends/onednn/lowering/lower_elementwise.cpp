@@ -198,6 +198,11 @@ Value add_same_shape(Lowering& lowering, BinaryOp op, Value a, Value b, float al
   return target;
 }
 
+/// Elements that follow each other along the last dimension, with gaps between the rows.
+bool has_gaps_between_rows(const Layout& layout) {
+  return is_strided(layout) && !is_dense(layout) && strides_of(layout).back() == 1;
+}
+
 Value add_broadcast(Lowering& lowering, BinaryOp op, Value a, Value b, const Shape& shape,
                     float alpha) {
   // The one that has the result's shape leads: the result keeps its layout, blocks and all, unless
@@ -313,7 +318,11 @@ Value add_binary(Lowering& lowering, BinaryOp op, const Value& left, const Value
   const Shape a_shape = dimensions(a.layout);
   const bool has_no_primitive =
       op == BinaryOp::kMaximum || op == BinaryOp::kMinimum || op == BinaryOp::kPower;
-  if (a_shape == dimensions(b.layout) && a.type == b.type && !has_no_primitive) {
+  // Slices are read where they lie.
+  const bool has_slices = (has_gaps_between_rows(a.layout) &&
+                           (is_plain(b.layout) || has_gaps_between_rows(b.layout))) ||
+                          (is_plain(a.layout) && has_gaps_between_rows(b.layout));
+  if (a_shape == dimensions(b.layout) && a.type == b.type && !has_no_primitive && !has_slices) {
     return add_same_shape(lowering, op, a, b, alpha);
   }
   if (op == BinaryOp::kMultiply) {

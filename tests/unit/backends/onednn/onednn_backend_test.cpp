@@ -379,6 +379,22 @@ TEST_CASE("onednn cat of convolutions on channels", "[onednn]") {
   check_model(model);
 }
 
+TEST_CASE("onednn computes with slices where they lie", "[onednn]") {
+  const auto dimension = GENERATE(0, 1, 2, 3);
+  const std::string dim = R"("dim":)" + std::to_string(dimension);
+  Model model(each_dtype());
+  model.input("x", random_array({3, 4, 5, 6}, 1));
+  model.node("a", "aten.slice.Tensor", {"x"}, dim + R"(,"start":1)");
+  model.node("b", "aten.slice.Tensor", {"x"}, dim + R"(,"end":-1)");
+  model.node("c", "aten.relu.default", {"a"});
+  const std::string op = GENERATE("sub", "mul", "div");
+  model.node("y", "aten." + op + ".Tensor", {"a", "b"});
+  model.node("z", "aten." + op + ".Tensor", {"c", "b"});
+  model.output("y");
+  model.output("z");
+  check_model(model);
+}
+
 TEST_CASE("onednn moves elements without changing them", "[onednn]") {
   const npu_dtype dtype = GENERATE(NPU_FLOAT32, NPU_BFLOAT16, NPU_INT64);
   Model model(dtype);

@@ -1329,6 +1329,17 @@ TEST_CASE("onednn copies repeated elements for ops that do not read them in plac
   CHECK(compiled.error_against_cpu() == 0);
 }
 
+TEST_CASE("onednn subtracts slices without copies", "[onednn][compiler]") {
+  GraphBuilder graph;
+  graph.input("x", {4, 8, 6});
+  graph.node("a", "aten.slice.Tensor", {"x"}, Shape{4, 7, 6}, {{"dim", 1}, {"start", 1}});
+  graph.node("b", "aten.slice.Tensor", {"x"}, Shape{4, 7, 6}, {{"dim", 1}, {"end", 7}});
+  graph.node("y", "aten.sub.Tensor", {"a", "b"}, Shape{4, 7, 6}).output("y");
+  Compiled compiled(graph);
+  CHECK(compiled.report.at("steps").size() == 1);
+  CHECK(compiled.error_against_cpu() == 0);
+}
+
 TEST_CASE("onednn's arena is at most a tenth above the peak of live bytes", "[onednn][compiler]") {
   GraphBuilder graph = residual_block(32);
   const Compiled compiled(graph);
