@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of embedding tables, elements by indices, and sequences of indices. O(bytes moved).
 //
-// Reading is shared among threads. Writing is not: of two values for one element the later one
-// counts, whatever the number of threads.
+// Reading is shared among threads. Writing is where its places are apart along the first dimension:
+// of two values for one element the later one counts, whatever the number of threads.
 #include "kernels/gather.hpp"
 
 #include <algorithm>
@@ -135,15 +135,34 @@ inline void move_element(const IndexedCopy& call, const IndexedCopy::Operands& o
   }
 }
 
+/// Elements that follow each other in both tensors.
+template <typename T>
+inline void move_run(const IndexedCopy& call, const IndexedCopy::Operands& operands,
+                     std::int64_t indexed, std::int64_t other, std::int64_t length) {
+  if (call.scatters && call.combine == Combine::kAdd && call.type == DType::kFloat32) {
+    float* __restrict to = elements<float>(operands.target) + indexed;
+    const float* __restrict from = elements<float>(operands.values) + other;
+    for (std::int64_t i = 0; i < length; ++i) to[i] += from[i];
+    return;
+  }
+  if (length == 1 || call.combine != Combine::kReplace) {
+    for (std::int64_t i = 0; i < length; ++i) {
+      move_element<T>(call, operands, indexed + i, other + i);
+    }
+    return;
+  }
+  const T* from = call.scatters ? elements<T>(operands.values) + other
+                                : elements<T>(operands.indexed) + indexed;
+  T* to = elements<T>(operands.target) + (call.scatters ? indexed : other);
+  std::memcpy(to, from, static_cast<std::size_t>(length) * sizeof(T));
+}
+
 /// Without an index that changes.
 template <typename T>
 void copy_whole(const IndexedCopy& call, const IndexedCopy::Operands& operands,
                 const RowPiece& piece) {
-  if (piece.indexed_step == 1 && piece.other_step == 1 && call.combine == Combine::kReplace) {
-    const T* from = call.scatters ? elements<T>(operands.values) + piece.other
-                                  : elements<T>(operands.indexed) + piece.indexed;
-    T* to = elements<T>(operands.target) + (call.scatters ? piece.indexed : piece.other);
-    std::memcpy(to, from, static_cast<std::size_t>(piece.count) * sizeof(T));
+  if (piece.indexed_step == 1 && piece.other_step == 1) {
+    move_run<T>(call, operands, piece.indexed, piece.other, piece.count);
     return;
   }
   for (std::int64_t i = 0; i < piece.count; ++i) {
@@ -152,13 +171,11 @@ void copy_whole(const IndexedCopy& call, const IndexedCopy::Operands& operands,
   }
 }
 
-/// Numbers of one dimension of neighbours, read: those that follow each other, as those of windows
-/// and of borders do, are one copy. False if one is outside.
+/// Numbers of one dimension of neighbours: those that follow each other, as those of windows and
+/// of borders do, are one run. False if one is outside.
 template <typename T>
 bool copy_runs(const IndexedCopy& call, const IndexedCopy::Operands& operands,
                const RowPiece& piece, std::int64_t extent, const std::int64_t* number) {
-  const T* source = elements<T>(operands.indexed) + piece.indexed;
-  T* target = elements<T>(operands.target) + piece.other;
   for (std::int64_t i = 0; i < piece.count;) {
     const std::int64_t first = number[i];
     std::int64_t length = 1;
@@ -166,11 +183,7 @@ bool copy_runs(const IndexedCopy& call, const IndexedCopy::Operands& operands,
     const std::int64_t where = first < 0 && call.wraps ? first + extent : first;
     if (static_cast<std::uint64_t>(where) >= static_cast<std::uint64_t>(extent)) return false;
     length = std::min(length, extent - where);  // what wraps around, or is outside, is next
-    if (length == 1) {
-      target[i] = source[where];
-    } else {
-      std::memcpy(target + i, source + where, static_cast<std::size_t>(length) * sizeof(T));
-    }
+    move_run<T>(call, operands, piece.indexed + where, piece.other + i, length);
     i += length;
   }
   return true;
@@ -181,8 +194,8 @@ template <typename T>
 bool copy_along(const IndexedCopy& call, const IndexedCopy::Operands& operands, RowPiece piece,
                 const IndexedCopy::Index& index, const std::int64_t* number) {
   const std::int64_t stride = index.strides.back();
-  const bool has_runs = !call.scatters && index.step == 1 && stride == 1 && piece.other_step == 1 &&
-                        piece.indexed_step == 0;
+  const bool has_runs =
+      index.step == 1 && stride == 1 && piece.other_step == 1 && piece.indexed_step == 0;
   if (has_runs) return copy_runs<T>(call, operands, piece, index.extent, number);
   const std::int64_t extent = index.extent;
   const std::int64_t wrap = call.wraps ? extent : 0;
@@ -258,7 +271,11 @@ bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands
     std::memcpy(operands.target, operands.indexed,
                 static_cast<std::size_t>(call.count) * sizeof(T));
   }
-  const bool is_shared = !call.scatters && total >= kParallelElements;
+  // Writes go to places apart along a dimension that no index moves.
+  const bool is_apart = rows > 1 && call.indexed_strides[0] != 0 &&
+                        std::all_of(call.indices.begin(), call.indices.end(),
+                                    [](const auto& index) { return index.strides[0] == 0; });
+  const bool is_shared = (!call.scatters || is_apart) && total >= kParallelElements;
   std::atomic<bool> failed = false;
   const auto copy_rows = [&](std::int64_t first, std::int64_t last) {
     if (is_cut) {
@@ -272,8 +289,14 @@ bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands
       if (!copy_piece<T>(call, operands, place, 0, width)) failed = true;
     }
   };
-  share_range(is_cut ? (width + length - 1) / length : rows, together, threads_for(is_shared),
-              copy_rows);
+  if (call.scatters && is_shared) {
+    const std::int64_t inside = rows / call.extents[0];
+    share_pieces(call.extents[0], kAllThreads,
+                 [&](std::int64_t at, int) { copy_rows(at * inside, (at + 1) * inside); });
+  } else {
+    share_range(is_cut ? (width + length - 1) / length : rows, together, threads_for(is_shared),
+                copy_rows);
+  }
   return !failed;
 }
 

@@ -255,6 +255,33 @@ TEST_CASE("several indices, of which some stay the same along a row", "[onednn][
   CHECK_THROWS_AS(run<float>(call, 12, x, Longs{1, 2}, Longs{3, 0, 2}), Error);
 }
 
+TEST_CASE("windows that overlap are added up in their order, each plane on its own",
+          "[onednn][kernels][typed]") {
+  // target[p, i + j] += values[p, j, i] for 3 windows of 400 in each of 40 planes.
+  const auto planes = static_cast<std::int64_t>(40);
+  IndexedCopy call{DType::kFloat32, true,           IndexedCopy::Combine::kAdd,
+                   false,           planes * 402,   {planes, 3, 400},
+                   {402, 0, 0},     {1200, 400, 1}, {{402, 1, {0, 400, 1}}},
+                   "node 'n'"};
+  Longs numbers;
+  for (std::int64_t j = 0; j < 3; ++j) {
+    for (std::int64_t i = 0; i < 400; ++i) numbers.push_back(i + j);
+  }
+  Floats values(static_cast<std::size_t>(planes * 1200));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 977) * 0.37F;
+  Floats expected(static_cast<std::size_t>(planes * 402), 0.5F);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    expected[i / 1200 * 402 + static_cast<std::size_t>(numbers[i % 1200])] += values[i];
+  }
+  const Floats start(expected.size(), 0.5F);
+  CHECK(run<float>(call, planes * 402, start, values, numbers) == expected);
+  call.combine = IndexedCopy::Combine::kReplace;
+  const Floats replaced = run<float>(call, planes * 402, start, values, numbers);
+  CHECK(replaced[402] == values[1200]);
+  CHECK(replaced[402 + 2] == values[1200 + 800]);  // the last of three windows
+  CHECK(replaced[402 + 401] == values[2399]);
+}
+
 TEST_CASE("sorting is stable, NaN is the largest, and zeros are equal",
           "[onednn][kernels][typed]") {
   const float nan = std::nanf("");
