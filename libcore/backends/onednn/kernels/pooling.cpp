@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/elements.hpp"
 #include "kernels/share_work.hpp"
@@ -71,6 +72,20 @@ template <typename Op, typename T>
   }
 }
 
+/// The only row of a window, where its elements are what sums are made of; else null.
+template <typename Sum, typename T>
+[[gnu::always_inline]] inline const Sum* own_row(const OuterWindow<T>& window) {
+  if constexpr (std::is_same_v<Sum, T>) {
+    const Window* slice = window.slice;
+    const Window* row = window.row;
+    if (slice->end - slice->begin == 1 && row->end - row->begin == 1) {
+      return window.plane +
+             (slice->begin * window.call->extents[1] + row->begin) * window.call->extents[2];
+    }
+  }
+  return nullptr;
+}
+
 /// Windows of one width and divisor whose columns begin at equal distances.
 struct ColumnRun {
   std::int64_t count;
@@ -128,8 +143,9 @@ template <typename Op, typename T>
 
 template <typename Op, typename T>
 [[gnu::always_inline]] inline void pool_row(const OuterWindow<T>& window, T* target) {
-  typename Op::Sum joined[kMostColumns];
-  typename Op::Sum sums[kMostColumns];
+  using Sum = typename Op::Sum;
+  Sum joined[kMostColumns];
+  Sum sums[kMostColumns];
   const WindowPool& call = *window.call;
   const std::vector<Window>& columns = call.windows[2];
   for (std::size_t at = 0; at < columns.size();) {
@@ -138,13 +154,19 @@ template <typename Op, typename T>
     if (run.width > kMostColumns) {
       sums[0] = wide_sum<Op>(window, first, joined);
     } else {
-      join_rows<Op>(window, first.begin, first.end + (run.count - 1) * run.stride, joined);
-      if (run.stride == 1) {
-        join_columns<Op, 1>(run, call.step[2], joined, sums);
-      } else if (run.stride == 2) {
-        join_columns<Op, 2>(run, call.step[2], joined, sums);
+      const Sum* from = own_row<Sum>(window);
+      if (from != nullptr) {
+        from += first.begin;
       } else {
-        join_columns<Op, 0>(run, call.step[2], joined, sums);
+        join_rows<Op>(window, first.begin, first.end + (run.count - 1) * run.stride, joined);
+        from = joined;
+      }
+      if (run.stride == 1) {
+        join_columns<Op, 1>(run, call.step[2], from, sums);
+      } else if (run.stride == 2) {
+        join_columns<Op, 2>(run, call.step[2], from, sums);
+      } else {
+        join_columns<Op, 0>(run, call.step[2], from, sums);
       }
     }
     const std::int64_t divisor = call.divisor_override != 0
