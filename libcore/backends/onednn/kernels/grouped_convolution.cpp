@@ -31,8 +31,6 @@ constexpr std::int64_t kPlaneFloats = 5120;   // 20 KiB of the L1, if columns ar
 constexpr std::int64_t kPiecesPerThread = 8;  // fewer are uneven
 constexpr std::int64_t kPadding = 16;         // a line between threads
 
-#define NPU_INLINE [[gnu::always_inline]] inline
-
 /// Rows, or columns, that so many results read.
 std::int64_t span_of(const GroupedConvolution& call, int dimension, std::int64_t results) {
   return (results - 1) * call.stride[dimension] +

@@ -37,8 +37,6 @@ constexpr int kColumnExponent = 4;
 static_assert((HalfGemm::kRun << (kRowExponent + kColumnExponent)) < 65504, "sums overflow");
 constexpr int kMaxExponent = 126;  // of factors, so that they and their inverses are normal numbers
 
-#define NPU_INLINE [[gnu::always_inline]] inline
-
 std::int64_t panels_of(std::int64_t columns) { return ceil_div(columns, kHalfColumns); }
 
 std::int64_t half_row_chunks(const HalfGemm& call) {

@@ -28,8 +28,6 @@ constexpr std::int64_t kMostPixels = 192;
 constexpr std::int64_t kWeightsInL1 = 4096;  // floats: 16 KiB
 constexpr std::int64_t kPadding = 16;        // a line between threads
 
-#define NPU_INLINE [[gnu::always_inline]] inline
-
 /// How results of an image are cut into pieces.
 struct Cuts {
   std::int64_t down;

@@ -10,8 +10,6 @@
 #include "kernels/gemm_micro_kernel.hpp"
 #include "npu/tensor/dtype.hpp"
 
-#define NPU_INLINE [[gnu::always_inline]] inline
-
 namespace npu::onednn::packed_gemm {
 
 /// Rows of a task as tiles of up to `most`.

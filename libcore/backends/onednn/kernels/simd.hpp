@@ -32,6 +32,9 @@
 #define NPU_HAS_FLOAT16 0
 #endif
 
+/// For what is compiled once for each instruction set as part of a function that is.
+#define NPU_INLINE [[gnu::always_inline]] inline
+
 namespace npu::onednn {
 
 using Float16 = float __attribute__((vector_size(64)));

@@ -129,8 +129,6 @@ bool shares_channels(const Winograd& call) {
   return by_channels < by_tiles;
 }
 
-#define NPU_INLINE [[gnu::always_inline]] inline
-
 /// The tiles of a run that are transformed, and those of this run and earlier ones that wait to be
 /// computed by the definition.
 struct Sorted {

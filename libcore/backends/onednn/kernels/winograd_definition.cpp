@@ -16,8 +16,6 @@ namespace {
 constexpr std::int64_t kFewPixels = 56;  // whose sources stay in the L1, if weights do in the L2
 constexpr std::int64_t kWeightsInL2 = std::int64_t{256} * 1024;  // floats
 
-#define NPU_INLINE [[gnu::always_inline]] inline
-
 /// Results that are computed together by the definition. Places are in vectors of channels, of
 /// the first vector: those of a thread's part of a tensor that fits into memory.
 struct Pixels {
