@@ -3,8 +3,9 @@
 //
 // What depends on constants alone is computed first, by the device that folds constants, with the
 // bits that it has in a run: masks and positions become constants, and weights integers. Only the
-// dequantizing of constants stays a node. Then each node is written by the rule of its op; faults
-// are collected, so that one run names all of them. Cost: that of folding, and O(nodes + bytes).
+// dequantizing of constants stays a node. Then each node is written by the rule of its op, or, if
+// there is none, as its decomposition; faults are collected, so that one run names all of them.
+// Cost: that of folding, and O(nodes + bytes).
 #include "npu/export/export_onnx.hpp"
 
 #include <utility>
@@ -17,6 +18,7 @@
 #include "npu/ops/op_catalogue.hpp"
 #include "npu/ops/op_name.hpp"
 #include "npu/target/target.hpp"
+#include "passes/tag/decompose_ops.hpp"
 #include "passes/tag/find_constants.hpp"
 
 namespace npu {
@@ -113,6 +115,9 @@ void export_onnx(const Graph& original, const ExportOnnxOptions& options,
                  Diagnostics& diagnostics) {
   Graph graph = original;
   unfold_nodes(graph);
+  decompose_ops(graph, [](const Node& node) {
+    return onnx_export::find_export_rule(node.op_type) == nullptr;
+  });
   const Target target = target_for(graph, options.target);
   fold_nodes(graph, nodes_to_compute(graph, target));
   WeightSource source = options.weights;

@@ -107,39 +107,12 @@ bool any_names(const NamedOps& named, const Node& node) {
                      [&](const auto& ops) { return ops.contains(node.op_type); });
 }
 
-class Decomposer {
+/// Puts parts in the place of nodes.
+class PartsEditor {
  public:
-  Decomposer(Graph& graph, const Target& target)
-      : graph_(graph), target_(target), named_(named_ops(target)), editor_(graph) {}
+  explicit PartsEditor(Graph& graph) : graph_(graph), editor_(graph) {}
 
-  void replace(NodeId id, const Device* only) {
-    if (!any_names(named_, graph_.node(id))) return;
-    std::optional<Parts> parts;
-    std::optional<Graph> parts_alone;
-    for (std::size_t i = 0; i < target_.devices.size(); ++i) {
-      const Device& device = target_.devices[i];
-      if (only != nullptr && only != &device) continue;
-      if (check_support(graph_, id, device).supported) return;
-      if (!named_[i].contains(graph_.node(id).op_type)) continue;
-      if (!parts_alone) {
-        parts = decompose(graph_, graph_.node(id));
-        if (!parts) return;
-        parts_alone = alone(graph_, *parts);
-      }
-      if (!runs_all(*parts_alone, ids_of<NodeId>(parts_alone->nodes()), device)) continue;
-      write(id, *parts);
-      return;
-    }
-  }
-
-  bool commit() {
-    if (!changed_) return false;
-    editor_.commit();
-    return true;
-  }
-
- private:
-  void write(NodeId id, const Parts& parts) {
+  void replace(NodeId id, const Parts& parts) {
     changed_ = true;
     const Node& node = graph_.node(id);
     std::vector<std::string> names;
@@ -165,11 +138,50 @@ class Decomposer {
     editor_.remove(id);
   }
 
+  bool commit() {
+    if (!changed_) return false;
+    editor_.commit();
+    return true;
+  }
+
+ private:
+  Graph& graph_;
+  GraphEditor editor_;
+  bool changed_ = false;
+};
+
+class Decomposer {
+ public:
+  Decomposer(Graph& graph, const Target& target)
+      : graph_(graph), target_(target), named_(named_ops(target)), editor_(graph) {}
+
+  void replace(NodeId id, const Device* only) {
+    if (!any_names(named_, graph_.node(id))) return;
+    std::optional<Parts> parts;
+    std::optional<Graph> parts_alone;
+    for (std::size_t i = 0; i < target_.devices.size(); ++i) {
+      const Device& device = target_.devices[i];
+      if (only != nullptr && only != &device) continue;
+      if (check_support(graph_, id, device).supported) return;
+      if (!named_[i].contains(graph_.node(id).op_type)) continue;
+      if (!parts_alone) {
+        parts = decompose(graph_, graph_.node(id));
+        if (!parts) return;
+        parts_alone = alone(graph_, *parts);
+      }
+      if (!runs_all(*parts_alone, ids_of<NodeId>(parts_alone->nodes()), device)) continue;
+      editor_.replace(id, *parts);
+      return;
+    }
+  }
+
+  bool commit() { return editor_.commit(); }
+
+ private:
   Graph& graph_;
   const Target& target_;
   NamedOps named_;
-  GraphEditor editor_;
-  bool changed_ = false;
+  PartsEditor editor_;
 };
 
 }  // namespace
@@ -188,6 +200,15 @@ bool decompose_ops(Graph& graph, const Target& target,
     if (!wish.stays_whole) decomposer.replace(id, wish.device);
   }
   return decomposer.commit();
+}
+
+bool decompose_ops(Graph& graph, const std::function<bool(const Node&)>& is_lacking) {
+  PartsEditor editor(graph);
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+    if (!is_lacking(graph.node(id))) continue;
+    if (const auto parts = decompose(graph, graph.node(id))) editor.replace(id, *parts);
+  }
+  return editor.commit();
 }
 
 }  // namespace npu

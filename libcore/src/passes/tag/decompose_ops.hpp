@@ -25,4 +25,7 @@ bool may_decompose(const Graph& graph, const Target& target);
 bool decompose_ops(Graph& graph, const Target& target,
                    const std::function<NodeWish(NodeId)>& wish_of);
 
+/// The same for every node that is lacking and has a decomposition, whatever runs its nodes.
+bool decompose_ops(Graph& graph, const std::function<bool(const Node&)>& is_lacking);
+
 }  // namespace npu
