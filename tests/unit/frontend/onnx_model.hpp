@@ -95,7 +95,7 @@ inline Proto onnx_integers(std::string_view name, const std::vector<std::int64_t
     if (type == 9 || type == 2 || type == 3) {
       raw += static_cast<char>(value);
     } else {
-      raw.append(reinterpret_cast<const char*>(&value), sizeof value);
+      raw.append(reinterpret_cast<const char*>(&value), type == 6 ? 4 : sizeof value);
     }
   }
   return tensor.number(2, type).bytes(8, name).bytes(9, raw);

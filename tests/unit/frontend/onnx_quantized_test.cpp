@@ -5,6 +5,7 @@
 
 #include "catch.hpp"
 #include "frontend/onnx_imported.hpp"
+#include "npu/runtime/weight_store.hpp"
 
 using namespace npu;
 using namespace npu::test;
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t kUInt8 = 2;
 constexpr std::uint64_t kInt8 = 3;
+constexpr std::uint64_t kInt32 = 6;
 
 Proto one_number(std::string_view name, float value) { return onnx_tensor(name, {}, {value}); }
 Proto one_integer(std::string_view name, std::int64_t value, std::uint64_t type) {
@@ -121,6 +123,33 @@ TEST_CASE("onnx: a product with a dequantized matrix is linear", "[frontend]") {
   Proto gemm = weights;
   CHECK(import_bytes(onnx_model(gemm.message(1, onnx_node("Gemm", {"x", "v", "c"}, {"y"}))).text())
             .ops() == std::vector<std::string>{kPerTensor, kPerChannel, "aten.linear.default"});
+}
+
+TEST_CASE("onnx: a bias of int32 is known in float and part of its product", "[frontend]") {
+  const Proto graph =
+      Proto()
+          .message(5, onnx_integers("w", {2, 3}, {1, -2, 3, -4, 5, -6}, kInt8))
+          .message(5, onnx_tensor("ws", {3}, {0.25F, 0.5F, 1}))
+          .message(5, onnx_integers("bq", {3}, {100, -200, 16777217}, kInt32))
+          .message(5, onnx_tensor("bs", {3}, {0.5F, 0.25F, 1}))
+          .message(1, onnx_node("DequantizeLinear", {"w", "ws"}, {"v"}))
+          .message(
+              1, onnx_node("DequantizeLinear", {"bq", "bs"}, {"c"}).message(5, onnx_int("axis", 0)))
+          .message(1, onnx_node("MatMul", {"x", "v"}, {"p"}))
+          .message(1, onnx_node("Add", {"p", "c"}, {"y"}))
+          .message(11, onnx_value("x", {4, 2}))
+          .message(12, onnx_value("y", {4, 3}));
+  const Imported model = import_bytes(onnx_model(graph).text());
+  CHECK(model.errors.empty());
+  REQUIRE(model.ops() == std::vector<std::string>{kPerChannel, "aten.linear.default"});
+  REQUIRE(model.graph.nodes()[1].inputs.size() == 3);
+  Diagnostics diagnostics;
+  const std::vector<Tensor> weights = load_weights(model.graph, {}, diagnostics);
+  const Tensor& bias = weights[index_of(model.graph.nodes()[1].inputs[2])];
+  REQUIRE(bias.dtype() == DType::kFloat32);
+  CHECK(bias.as<float>()[0] == 50);
+  CHECK(bias.as<float>()[1] == -50);
+  CHECK(bias.as<float>()[2] == 16777216);  // to nearest, ties to even
 }
 
 TEST_CASE("onnx: a scale that is computed is an operand", "[frontend]") {

@@ -248,6 +248,32 @@ Value* centred(Op& op, Value* x, Value* zero, std::int64_t axis, DType wide) {
   return op.binary("sub", value, op.cast(zero, wide));
 }
 
+// The bias of a sum of quantized products, whose int32 numbers are constants: as floats, since
+// kernels take a bias as it is, and no kernel computes with int32 of a scale. Null for others.
+Value* known_bias(Op& op, Value* x, const Quantization& by) {
+  if (x->dtype != DType::kInt32 || x->rank() != 1 || by.scale->dtype != DType::kFloat32 ||
+      by.block != 0 || (by.scale->count() != 1 && by.scale->shape != x->shape) ||
+      (by.zero != nullptr && by.zero->count() != 1 && by.zero->shape != x->shape)) {
+    return nullptr;
+  }
+  const Tensor* numbers = op.importer().known(x);
+  const Tensor* scales = op.importer().known(by.scale);
+  const Tensor* zeros = op.importer().known(by.zero);
+  if (numbers == nullptr || scales == nullptr || (by.zero != nullptr && zeros == nullptr)) {
+    return nullptr;
+  }
+  if (by.scale->count() > 1) Op::axis_of(by.axis, x->rank());  // which refuses another axis
+  const auto of = [](const Tensor& tensor, std::int64_t i) {
+    return tensor.value_as_double(tensor.element_count() == 1 ? 0 : i);
+  };
+  Tensor bias(DType::kFloat32, x->shape);
+  for (std::int64_t i = 0; i < bias.element_count(); ++i) {
+    const double number = of(*numbers, i) - (zeros == nullptr ? 0.0 : of(*zeros, i));
+    bias.as_mutable<float>()[i] = static_cast<float>(number) * static_cast<float>(of(*scales, i));
+  }
+  return op.constant_value(std::move(bias));
+}
+
 }  // namespace
 
 void import_quantize(Op& op) {
@@ -280,7 +306,8 @@ void import_dequantize(Op& op) {
   const bool is_short = x->dtype == DType::kUInt8 || x->dtype == DType::kInt8;
   const DType compute = is_short || type == DType::kFloat64 ? type : DType::kFloat32;
   by.scale = op.cast(by.scale, compute);
-  Value* y = op.cast(dequantize(op, x, by, compute), type);
+  Value* bias = known_bias(op, x, by);
+  Value* y = bias != nullptr ? bias : op.cast(dequantize(op, x, by, compute), type);
   const std::int64_t to = op.integer("output_dtype", 0);
   op.set(0, to == 0 ? y : op.cast(y, stated_dtype(to)));
 }
