@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the onednn backend compiles what text models are made of: joined products, attention, GELU.
+#include <string>
+
+#include "backends/onednn/compiled_graph.hpp"
+#include "catch.hpp"
+
+namespace npu {
+namespace {
+
+using test::GraphBuilder;
+using test::onednn::CompiledGraph;
+using test::onednn::runs_kernel;
+
+}  // namespace
+
+TEST_CASE("onednn joins linear nodes with one input and finds attention", "[onednn][compiler]") {
+  const bool written_out = GENERATE(false, true);
+  const std::string mask = written_out ? GENERATE("", "mask") : "";
+  GraphBuilder graph;
+  const Shape flat{1, 10, 32};
+  const Shape split{1, 10, 4, 8};
+  const Shape heads{1, 4, 10, 8};
+  graph.input("x", flat);
+  for (const std::string name : {"q", "k", "v"}) {
+    graph.weight(name, {32, 32}).weight(name + "b", {32});
+    graph.node(name + "l", "aten.linear.default", {"x", "p_" + name, "p_" + name + "b"}, flat);
+    graph.node(name + "v", "aten.view.default", {name + "l"}, split, {{"size", split}});
+    graph.node(name + "t", "aten.transpose.int", {name + "v"}, heads, {{"dim0", 1}, {"dim1", 2}});
+  }
+  const Shape scores{1, 4, 10, 10};
+  if (written_out) {
+    graph.node("kt2", "aten.transpose.int", {"kt"}, {1, 4, 8, 10}, {{"dim0", -2}, {"dim1", -1}});
+    graph.node("s", "aten.matmul.default", {"qt", "kt2"}, scores);
+    graph.node("d", "aten.div.Tensor", {"s"}, scores, {{"other", 2.5}});
+    std::string value = "d";
+    if (mask == "mask") {
+      graph.weight("mask", {10, 10});
+      graph.node("m", "aten.add.Tensor", {"d", "p_mask"}, scores);
+      value = "m";
+    }
+    graph.node("p", "aten.softmax.int", {value}, scores, {{"dim", -1}});
+    graph.node("o", "aten.matmul.default", {"p", "vt"}, heads);
+  } else {
+    graph.node("o", "aten.scaled_dot_product_attention.default", {"qt", "kt", "vt"}, heads);
+  }
+  graph.node("ot", "aten.transpose.int", {"o"}, split, {{"dim0", 1}, {"dim1", 2}});
+  graph.node("y", "aten.reshape.default", {"ot"}, flat, {{"shape", flat}});
+  graph.weight("w", {32, 32});
+  graph.node("z", "aten.linear.default", {"y", "p_w"}, flat);
+  graph.node("r", "aten.add.Tensor", {"x", "z"}, flat).output("r");
+  CompiledGraph compiled(graph);
+  // One product for q, k and v; attention; one product with the sum.
+  CHECK(compiled.count("kernels") == 3);
+  CHECK(runs_kernel(compiled, "attention"));
+  CHECK(compiled.error_against_cpu() < 1e-4);
+}
+
+TEST_CASE("onednn reads grouped heads and masks of bool where they are", "[onednn][compiler]") {
+  const std::string heads = GENERATE("expand", "copy", "interleave", "enable_gqa");
+  const std::string form = GENERATE("op", "added", "selected", "filled", "guarded");
+  const bool written_out = form != "op";
+  if (written_out && heads == "enable_gqa") return;
+  const Shape all{2, 6, 12, 8};
+  const Shape scores{2, 6, 10, 12};
+  GraphBuilder graph;
+  graph.input("q", {2, 6, 10, 8}).input("k", {2, 2, 12, 8}).input("v", {2, 2, 12, 8});
+  graph.input("m", {2, 1, 10, 12}, form == "added" ? "float32" : "bool");
+  const auto of_all_heads = [&](const std::string& name) {
+    const auto step = [&](const char* suffix, const char* op, const std::string& from,
+                          const Shape& shape, Json attrs) {
+      graph.node(name + suffix, op, {from}, shape, std::move(attrs));
+      return name + suffix;
+    };
+    if (heads == "enable_gqa") return name;
+    if (heads == "interleave") {
+      return step("i", "aten.repeat_interleave.self_int", name, all, {{"repeats", 3}, {"dim", 1}});
+    }
+    const Shape apart{2, 2, 3, 12, 8};
+    std::string last = step("u", "aten.unsqueeze.default", name, {2, 2, 1, 12, 8}, {{"dim", 2}});
+    last = step("e", "aten.expand.default", last, apart, {{"size", apart}});
+    if (heads == "copy") last = step("c", "aten.clone.default", last, apart, Json::object());
+    return step("r", "aten.reshape.default", last, all, {{"shape", all}});
+  };
+  const std::string key = of_all_heads("k");
+  const std::string value = of_all_heads("v");
+  if (!written_out) {
+    graph.node("y", "aten.scaled_dot_product_attention.default", {"q", key, value, "m"},
+               Shape{2, 6, 10, 8}, {{"enable_gqa", heads == "enable_gqa"}});
+  } else {
+    // Turned by way of planes, as ONNX's exporters write it.
+    graph.node("k1", "aten.view.default", {key}, Shape{12, 12, 8}, {{"size", {12, 12, 8}}});
+    graph.node("k2", "aten.transpose.int", {"k1"}, Shape{12, 8, 12}, {{"dim0", 1}, {"dim1", 2}});
+    graph.node("k3", "aten.view.default", {"k2"}, Shape{2, 6, 8, 12}, {{"size", {2, 6, 8, 12}}});
+    graph.node("k4", "aten.mul.Tensor", {"k3"}, Shape{2, 6, 8, 12}, {{"other", 0.5}});
+    graph.node("s", "aten.matmul.default", {"q", "k4"}, scores);
+    if (form == "added") graph.node("w", "aten.add.Tensor", {"s", "m"}, scores);
+    if (form == "selected") {
+      graph.node("w", "aten.where.ScalarOther", {"m", "s"}, scores, {{"other", -3e38}});
+    }
+    if (form == "filled" || form == "guarded") {
+      graph.node("w", "aten.masked_fill.Scalar", {"s", "m"}, scores, {{"value", "-inf"}});
+    }
+    graph.node("p", "aten.softmax.int", {"w"}, scores, {{"dim", -1}});
+    std::string weights = "p";
+    if (form == "guarded") {
+      graph.node("t", "aten.isnan.default", {"p"}, scores, Json::object(), "bool");
+      graph.node("g", "aten.where.ScalarSelf", {"t", "p"}, scores, {{"self", 0}});
+      weights = "g";
+    }
+    graph.node("y", "aten.matmul.default", {weights, value}, Shape{2, 6, 10, 8});
+  }
+  graph.output("y");
+  CompiledGraph compiled(graph);
+  INFO(heads << ", " << form << ": " << compiled.report.dump());
+  CHECK(compiled.count("kernels") == 1);
+  CHECK(runs_kernel(compiled, "attention"));
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
+TEST_CASE("onednn computes a GELU that is written out as one", "[onednn][compiler]") {
+  const bool by_tanh = GENERATE(true, false);
+  const Shape shape{5, 48};
+  GraphBuilder graph;
+  graph.input("x", shape);
+  const auto number = [&](const char* name, const char* op, const char* from, double value,
+                          const char* key = "other") {
+    graph.node(name, op, {from}, shape, {{key, value}});
+  };
+  number("h", "aten.mul.Tensor", "x", 0.5);
+  if (by_tanh) {
+    number("p", "aten.pow.Tensor_Scalar", "x", 3.0, "exponent");
+    number("c", "aten.mul.Tensor", "p", 0.044715);
+    graph.node("s", "aten.add.Tensor", {"x", "c"}, shape);
+    number("a", "aten.mul.Tensor", "s", 0.7978845608028654);
+    graph.node("f", "aten.tanh.default", {"a"}, shape);
+  } else {
+    number("a", "aten.mul.Tensor", "x", 0.7071067811865476);
+    graph.node("f", "aten.erf.default", {"a"}, shape);
+  }
+  number("o", "aten.add.Tensor", "f", 1.0);
+  graph.node("y", "aten.mul.Tensor", {"h", "o"}, shape).output("y");
+  CompiledGraph compiled(graph);
+  CHECK(compiled.count("kernels") - compiled.count("reorders") == 1);
+  CHECK(runs_kernel(compiled, "elementwise"));
+  CHECK(compiled.error_against_cpu() < 1e-6);
+}
+
+TEST_CASE("onednn masks scores that a view divides into heads", "[onednn][compiler]") {
+  const std::string form = GENERATE("filled", "selected", "added", "cut");
+  const Shape planes{6, 5, 7};
+  const Shape heads = form == "cut" ? Shape{3, 2, 5, 7} : Shape{2, 3, 5, 7};
+  const Shape mask = form == "cut" ? Shape{1, 2, 5, 7} : Shape{2, 1, 5, 7};
+  GraphBuilder graph;
+  graph.input("q", {6, 5, 8}).input("k", {6, 8, 7}).input("v", {6, 7, 8});
+  graph.input("m", mask, form == "added" ? "float32" : "bool");
+  graph.node("s", "aten.bmm.default", {"q", "k"}, planes);
+  graph.node("h", "aten.view.default", {"s"}, heads, {{"size", heads}});
+  if (form == "added") {
+    graph.node("w", "aten.add.Tensor", {"h", "m"}, heads);
+  } else if (form == "selected") {
+    graph.node("w", "aten.where.ScalarOther", {"m", "h"}, heads, {{"other", -1e9}});
+  } else {
+    graph.node("w", "aten.masked_fill.Scalar", {"h", "m"}, heads, {{"value", -1e9}});
+  }
+  graph.node("b", "aten.view.default", {"w"}, planes, {{"size", planes}});
+  graph.node("p", "aten.softmax.int", {"b"}, planes, {{"dim", -1}});
+  graph.node("y", "aten.bmm.default", {"p", "v"}, Shape{6, 5, 8}).output("y");
+  CompiledGraph compiled(graph);
+  INFO(form << ": " << compiled.report.dump());
+  CHECK(runs_kernel(compiled, "attention"));
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
+}  // namespace npu
