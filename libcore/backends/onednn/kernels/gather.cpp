@@ -266,7 +266,6 @@ bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands
   constexpr std::int64_t kPiece = 4096;
   const bool is_cut = rows == 1 && width > kPiece;
   const std::int64_t length = is_cut ? kPiece : width;
-  const std::int64_t together = is_cut ? 1 : std::max<std::int64_t>(1, kPiece / width);
   if (call.scatters) {
     std::memcpy(operands.target, operands.indexed,
                 static_cast<std::size_t>(call.count) * sizeof(T));
@@ -276,6 +275,8 @@ bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands
                         std::all_of(call.indices.begin(), call.indices.end(),
                                     [](const auto& index) { return index.strides[0] == 0; });
   const bool is_shared = (!call.scatters || is_apart) && total >= kParallelElements;
+  std::int64_t together = is_cut ? 1 : std::max<std::int64_t>(1, kPiece / width);
+  if (call.scatters && is_shared) together = rows / call.extents[0];
   std::atomic<bool> failed = false;
   const auto copy_rows = [&](std::int64_t first, std::int64_t last) {
     if (is_cut) {
@@ -289,14 +290,8 @@ bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands
       if (!copy_piece<T>(call, operands, place, 0, width)) failed = true;
     }
   };
-  if (call.scatters && is_shared) {
-    const std::int64_t inside = rows / call.extents[0];
-    share_pieces(call.extents[0], kAllThreads,
-                 [&](std::int64_t at, int) { copy_rows(at * inside, (at + 1) * inside); });
-  } else {
-    share_range(is_cut ? (width + length - 1) / length : rows, together, threads_for(is_shared),
-                copy_rows);
-  }
+  share_range(is_cut ? (width + length - 1) / length : rows, together, threads_for(is_shared),
+              copy_rows);
   return !failed;
 }
 

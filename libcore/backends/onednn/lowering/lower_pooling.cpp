@@ -305,9 +305,9 @@ void lower_adaptive_average_pool(Lowering& lowering, const BoundNode& node) {
   output.insert(output.end(), size.begin(), size.end());
   check_pooled(lowering, input, output);
   const Value source = batched_operand(lowering, input, shape);
-  bool is_even = !has_rows_of_floats(source);
+  bool is_even = true;
   for (std::size_t i = 0; i < count; ++i) is_even = is_even && shape[i + 2] % size[i] == 0;
-  if (is_even) {
+  if (is_even && !has_rows_of_floats(source)) {
     const auto algorithm = dnnl::algorithm::pooling_avg_exclude_padding;
     define_pooled(
         lowering, input, output,

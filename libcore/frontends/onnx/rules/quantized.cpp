@@ -307,7 +307,7 @@ void import_dequantize(Op& op) {
   const DType compute = is_short || type == DType::kFloat64 ? type : DType::kFloat32;
   by.scale = op.cast(by.scale, compute);
   Value* bias = known_bias(op, x, by);
-  Value* y = bias != nullptr ? bias : op.cast(dequantize(op, x, by, compute), type);
+  Value* y = op.cast(bias != nullptr ? bias : dequantize(op, x, by, compute), type);
   const std::int64_t to = op.integer("output_dtype", 0);
   op.set(0, to == 0 ? y : op.cast(y, stated_dtype(to)));
 }
