@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-compile -- compile a document to one file that npu-run maps and runs, or a plan to a folder.
+#include "compile/kernel_report.hpp"
 #include "compile_precision.hpp"
+#include "device/isa_level.hpp"
 #include "file_digest.hpp"
+#include "gnn/run/compile_units.hpp"
 #include "gnn_run_options.hpp"
 #include "interruptible_compile.hpp"
-#include "npu/compile/kernel_report.hpp"
-#include "npu/device/isa_level.hpp"
-#include "npu/gnn/compile_units.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "run_options.hpp"
 #include "tag_options.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-partition -- group tagged nodes into partitions and plan the transfers between them.
 #include "io.hpp"
-#include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
+#include "partition/placement/certificate.hpp"
+#include "partition/report/report.hpp"
 #include "partition_options.hpp"
 #include "tool.hpp"
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-profile -- measure a model on each device: the blocks of a staged one, the nodes of others;
 // or the machine itself, or the links between processes.
+#include "gnn/model/staged_model.hpp"
+#include "gnn/plan/rank_links.hpp"
 #include "heap.hpp"
 #include "io.hpp"
-#include "npu/gnn/rank_links.hpp"
-#include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/ops/written_views.hpp"
-#include "npu/profile/calibrate_model.hpp"
-#include "npu/profile/profile_backend.hpp"
-#include "npu/profile/profile_machine.hpp"
 #include "npu/support/file_io.hpp"
+#include "ops/written_views.hpp"
+#include "profile/calibrate_model.hpp"
+#include "profile/profile_backend.hpp"
+#include "profile/profile_machine.hpp"
 #include "profile_options.hpp"
 #include "progress.hpp"
 #include "tool.hpp"

@@ -6,9 +6,9 @@
 #include "heap.hpp"
 #include "interruptible_run.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "run_options.hpp"
+#include "runtime/backend_ops.hpp"
 #include "tool.hpp"
 
 using npu::cli::ExitStatus;

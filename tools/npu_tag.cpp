@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-tag -- assign every node to the first device of a target that supports it.
-#include "npu/frontend/frontend.hpp"
+#include "frontend/frontend.hpp"
 #include "npu/passes/tag.hpp"
-#include "npu/target/custom_ops.hpp"
-#include "npu/target/list_ops.hpp"
 #include "npu/target/select_devices.hpp"
 #include "npu/target/target.hpp"
 #include "tag_options.hpp"
+#include "target/custom_ops.hpp"
+#include "target/list_ops.hpp"
 #include "tool.hpp"
 
 using npu::cli::ExitStatus;

@@ -12,10 +12,10 @@
 #include <exception>
 #include <string>
 
+#include "device/custom_op_library.hpp"
 #include "device/probe.hpp"
+#include "frontend/frontend.hpp"
 #include "npu/device/backend.hpp"
-#include "npu/device/custom_op_library.hpp"
-#include "npu/frontend/frontend.hpp"
 #include "support/child_start.hpp"
 
 namespace {

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "npu/device/isa_level.hpp"
+#include "device/isa_level.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "fuzz_check.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/schema.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/schema.hpp"
 
 using npu::Json;
 using npu::fuzz::require;

@@ -11,9 +11,9 @@
 #include "fuzz_check.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/tag.hpp"
+#include "partition/placement/certificate.hpp"
 
 using npu::fuzz::require;
 

@@ -10,14 +10,14 @@
 #include "fuzz_check.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
 #include "npu/passes/align.hpp"
 #include "npu/passes/fuse.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
+#include "partition/placement/certificate.hpp"
+#include "partition/report/report.hpp"
 
 using npu::fuzz::require;
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "fuzz_check.hpp"
-#include "npu/gnn/graph_reader.hpp"
-#include "npu/gnn/symmetrize.hpp"
+#include "gnn/graph/graph_reader.hpp"
+#include "gnn/graph/symmetrize.hpp"
 #include "npu/support/error.hpp"
 
 using npu::fuzz::require;

@@ -10,8 +10,8 @@
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/tag.hpp"
-#include "npu/target/list_ops.hpp"
 #include "npu/target/target.hpp"
+#include "target/list_ops.hpp"
 
 using npu::fuzz::require;
 

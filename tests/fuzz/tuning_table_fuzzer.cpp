@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "compile/tuning_table.hpp"
 #include "fuzz_check.hpp"
-#include "npu/compile/tuning_table.hpp"
 #include "npu/support/error.hpp"
 
 using npu::fuzz::require;

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 #include "op_rows.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::test {
 namespace {

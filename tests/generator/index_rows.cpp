@@ -4,9 +4,9 @@
 #include <cmath>
 #include <functional>
 
-#include "npu/ops/op_name.hpp"
 #include "npu/support/ids.hpp"
 #include "op_rows.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::test {
 namespace {

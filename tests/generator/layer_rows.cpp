@@ -5,9 +5,9 @@
 #include <map>
 #include <numeric>
 
-#include "npu/ops/op_name.hpp"
 #include "npu/support/ids.hpp"
 #include "op_rows.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::test {
 namespace {

@@ -9,11 +9,11 @@
 #include <set>
 
 #include "graph_builder.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/target/target.hpp"
 #include "onnx_network.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::test {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "frontend/onnx_model.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::test {
 namespace {

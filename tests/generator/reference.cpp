@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::test {
 namespace {

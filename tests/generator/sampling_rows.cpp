@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "npu/ops/op_name.hpp"
 #include "npu/support/ids.hpp"
 #include "op_rows.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::test {
 namespace {

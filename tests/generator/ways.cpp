@@ -6,18 +6,15 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "device/isa_level.hpp"
+#include "frontend/frontend.hpp"
 #include "npu/compile/bundle.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/compile/fold_constants.hpp"
-#include "npu/device/isa_level.hpp"
-#include "npu/frontend/frontend.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes.hpp"
-#include "npu/profile/calibrate_model.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/runtime/weight_store.hpp"
@@ -27,6 +24,9 @@
 #include "npu/target/select_devices.hpp"
 #include "npu/tensor/safetensors.hpp"
 #include "onnx_network.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "profile/calibrate_model.hpp"
 #include "runtime/place_model.hpp"
 
 namespace npu::test {

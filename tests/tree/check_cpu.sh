@@ -15,5 +15,5 @@ found=$(
     sed -E '/^libcore\/src\/device\/isa_level[.]cpp:/d; /^libcore\/backends\/onednn\/lowering\/machine[.]cpp:[0-9]*:.*cpu_isa\(\)/d'
 )
 [ -z "$found" ] && exit 0
-printf '%s\n' "$found" | sed 's|$|: asks the CPU; cpu_has of npu/device/isa_level.hpp knows the limit|'
+printf '%s\n' "$found" | sed 's|$|: asks the CPU; cpu_has of device/isa_level.hpp knows the limit|'
 exit 1

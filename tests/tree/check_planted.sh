@@ -36,8 +36,8 @@ echo '#include "ir/verify_graph.hpp"' | plant libcore/src/support/text.cpp
 expect 'module support includes "ir/verify_graph.hpp" of ir' sh "$checks/check_modules.sh"
 uproot libcore/src/support/text.cpp
 
-echo '#include "npu/gnn/plan_gnn.hpp"' | plant libcore/src/gnn/graph/halo.cpp
-expect 'module gnn/graph includes "npu/gnn/plan_gnn.hpp" of gnn/plan' sh "$checks/check_modules.sh"
+echo '#include "gnn/plan/plan_gnn.hpp"' | plant libcore/src/gnn/graph/halo.cpp
+expect 'module gnn/graph includes "gnn/plan/plan_gnn.hpp" of gnn/plan' sh "$checks/check_modules.sh"
 uproot libcore/src/gnn/graph/halo.cpp
 
 mkdir "$copy/libcore/src/novelty"
@@ -70,7 +70,7 @@ for file in digest text; do plant libcore/src/support/$file.cpp <"$copy/planted"
 expect 'TwiceThere is also in libcore/src/support/digest.cpp' sh "$checks/check_names.sh"
 
 echo 'bool wide() { return __builtin_cpu_supports("avx512f") != 0; }' | plant libcore/backends/onednn/kernels/norms.cpp
-expect 'asks the CPU; cpu_has of npu/device/isa_level.hpp knows the limit' sh "$checks/check_cpu.sh"
+expect 'asks the CPU; cpu_has of device/isa_level.hpp knows the limit' sh "$checks/check_cpu.sh"
 uproot libcore/backends/onednn/kernels/norms.cpp
 
 # Two scripts that only name each other.

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "npu/device/list_backends.hpp"
+#include "device/list_backends.hpp"
 #include "npu/ir/json_writer.hpp"
 
 namespace npu::cli {

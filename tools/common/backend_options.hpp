@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "npu/conformance/check_backend.hpp"
+#include "conformance/check_backend.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {

@@ -2,9 +2,9 @@
 // The options of npu-compile for precisions, and what it does with them.
 #include "compile_precision.hpp"
 
+#include "compile/kernel_report.hpp"
 #include "interruptible_compile.hpp"
 #include "named_value.hpp"
-#include "npu/compile/kernel_report.hpp"
 
 namespace npu::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/profile/compile_quantized.hpp"
+#include "profile/compile_quantized.hpp"
 #include "quantize_options.hpp"
 #include "tool.hpp"
 

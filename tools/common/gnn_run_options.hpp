@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/gnn_runner.hpp"
+#include "gnn/run/gnn_runner.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "tool.hpp"
 

@@ -16,7 +16,7 @@
 
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu::cli {
 namespace {

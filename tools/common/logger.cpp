@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
+#include "partition/report/report.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {

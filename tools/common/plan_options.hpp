@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/plan_input.hpp"
+#include "gnn/plan/plan_input.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {

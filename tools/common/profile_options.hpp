@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/profile_gnn.hpp"
-#include "npu/profile/calibrate_model.hpp"
-#include "npu/profile/profile_backend.hpp"
-#include "npu/profile/profile_machine.hpp"
-#include "npu/profile/profile_model.hpp"
+#include "gnn/profile/profile_gnn.hpp"
+#include "profile/calibrate_model.hpp"
+#include "profile/profile_backend.hpp"
+#include "profile/profile_machine.hpp"
+#include "profile/profile_model.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {

@@ -9,9 +9,9 @@
 #include <csignal>
 
 #include "io.hpp"
-#include "npu/support/elapsed.hpp"
-#include "npu/support/text.hpp"
 #include "signals.hpp"
+#include "support/elapsed.hpp"
+#include "support/text.hpp"
 
 namespace npu::cli {
 namespace {

@@ -2,8 +2,8 @@
 // The options of npu-align for precisions, and what it does with them.
 #include "quantize_options.hpp"
 
+#include "export/export_onnx.hpp"
 #include "io.hpp"
-#include "npu/export/export_onnx.hpp"
 
 namespace npu::cli {
 namespace {

@@ -15,8 +15,8 @@
 #include <new>
 
 #include "exit_status.hpp"
-#include "npu/support/signal_hooks.hpp"
-#include "npu/support/text.hpp"
+#include "support/signal_hooks.hpp"
+#include "support/text.hpp"
 
 namespace npu::cli {
 namespace {

@@ -20,13 +20,13 @@
 #include "logger.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/ops/written_views.hpp"
 #include "npu/runtime/weight_store.hpp"
-#include "npu/support/detailed_error.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/support/text.hpp"
 #include "npu_version.hpp"
+#include "ops/written_views.hpp"
 #include "signals.hpp"
+#include "support/detailed_error.hpp"
+#include "support/text.hpp"
 
 namespace npu::cli {
 namespace {

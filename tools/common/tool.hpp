@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "exit_status.hpp"
+#include "frontend/frontend.hpp"
 #include "npu/compile/bundle.hpp"
 #include "npu/compile/cache.hpp"
-#include "npu/frontend/frontend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
@@ -77,7 +77,7 @@ class Tool {
   /// --bind and --freeze, for tools that take models of other formats.
   void add_import_options();
   /// Reads and verifies the document; the graph lives as long as the program. A model of another
-  /// format is imported (npu/frontend/frontend.hpp). If it is not valid, prints the diagnostics and
+  /// format is imported (frontend/frontend.hpp). If it is not valid, prints the diagnostics and
   /// ends the body.
   Graph& read_graph();
   /// The graph if the input is of a format that a frontend reads: a file with an empty `text`, else

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "npu/compile/tuning_table.hpp"
+#include "compile/tuning_table.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "tool.hpp"
 

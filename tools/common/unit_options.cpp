@@ -3,8 +3,8 @@
 // ends it before the next unit, so that the unfinished folder is removed.
 #include "unit_options.hpp"
 
+#include "gnn/run/compile_units.hpp"
 #include "gnn_run_options.hpp"
-#include "npu/gnn/compile_units.hpp"
 #include "npu_version.hpp"
 #include "progress.hpp"
 #include "stop_signals.hpp"

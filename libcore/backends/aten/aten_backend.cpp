@@ -25,8 +25,8 @@
 
 #include "boundary.hpp"
 #include "device/blas_core.hpp"
+#include "device/isa_level.hpp"
 #include "large_blocks.hpp"
-#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/subgraph.hpp"
 

@@ -6,7 +6,7 @@
 #include <c10/util/Exception.h>
 #include <spdlog/fmt/fmt.h>
 
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 
 namespace npu::aten {
 

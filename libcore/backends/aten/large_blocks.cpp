@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "npu/support/host_memory.hpp"
+#include "support/host_memory.hpp"
 
 namespace npu::aten {
 namespace {

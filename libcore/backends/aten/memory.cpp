@@ -9,7 +9,7 @@
 
 #include "boundary.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::aten {
 namespace {

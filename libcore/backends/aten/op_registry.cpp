@@ -21,8 +21,8 @@
 #include <utility>
 
 #include "aten_types.hpp"
-#include "npu/device/custom_op_library.hpp"
-#include "npu/support/text.hpp"
+#include "device/custom_op_library.hpp"
+#include "support/text.hpp"
 
 namespace npu::aten {
 namespace {

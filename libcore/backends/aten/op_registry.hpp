@@ -13,8 +13,8 @@
 
 #include "decompositions.hpp"
 #include "npu/custom_op.hpp"
-#include "npu/ops/schema.hpp"
 #include "npu/support/json.hpp"
+#include "ops/schema.hpp"
 
 namespace npu::aten {
 

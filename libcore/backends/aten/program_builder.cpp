@@ -16,9 +16,9 @@
 #include "aten_types.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/support/checked.hpp"
 #include "op_registry.hpp"
 #include "program.hpp"
+#include "support/checked.hpp"
 
 namespace npu::aten {
 namespace {

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "device/in_tree_backend.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/tensor/tensor.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of the opencl backend, see npu-opencl(7).
 #include "boundary.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "op_table.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::opencl {
 

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <iterator>
 
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 #include "plan.hpp"
+#include "support/checked.hpp"
 #include "support/digest.hpp"
 
 namespace npu::opencl {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "boundary.hpp"
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 
 namespace npu::opencl {
 

@@ -10,11 +10,11 @@
 #include <cstdio>
 #include <utility>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "op_table.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "support/checked.hpp"
 
 namespace npu::opencl {
 

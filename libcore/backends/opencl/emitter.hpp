@@ -15,7 +15,7 @@
 
 #include "index.hpp"
 #include "npu/ir/graph.hpp"
-#include "npu/ops/schema.hpp"
+#include "ops/schema.hpp"
 
 namespace npu::opencl {
 

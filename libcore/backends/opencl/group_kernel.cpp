@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <set>
 
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 #include "support/digest.hpp"
 
 namespace npu::opencl {

@@ -13,9 +13,9 @@
 #include <span>
 
 #include "group_kernel.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 #include "product_kernel.hpp"
 
 namespace npu::opencl {

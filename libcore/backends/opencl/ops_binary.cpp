@@ -4,9 +4,9 @@
 // are of a higher kind.
 #include <algorithm>
 
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
 #include "op_table.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
 #include "op_table.hpp"
+#include "ops/op_name.hpp"
 #include "product_kernel.hpp"
+#include "support/checked.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -5,9 +5,9 @@
 #include <initializer_list>
 #include <map>
 
-#include "npu/ops/op_name.hpp"
 #include "op_table.hpp"
 #include "ops/einsum.hpp"
+#include "ops/op_name.hpp"
 #include "product_kernel.hpp"
 
 namespace npu::opencl {

@@ -2,8 +2,8 @@
 // Ops that read at places which a tensor holds. A place outside the operand is a fault of the run.
 #include <algorithm>
 
-#include "npu/ops/op_name.hpp"
 #include "op_table.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
 #include "op_table.hpp"
+#include "ops/op_name.hpp"
+#include "support/checked.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -2,10 +2,10 @@
 // Matrix products as sums of products: batches and vectors become places.
 #include <algorithm>
 
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
 #include "op_table.hpp"
+#include "ops/op_name.hpp"
 #include "product_kernel.hpp"
+#include "support/checked.hpp"
 
 namespace npu::opencl {
 namespace {

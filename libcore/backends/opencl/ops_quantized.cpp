@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "npu/ops/op_name.hpp"
 #include "op_table.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -2,8 +2,8 @@
 // Images at other sizes, and images at stated places.
 #include <array>
 
-#include "npu/ops/op_name.hpp"
 #include "op_table.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -2,8 +2,8 @@
 // Loops over one dimension whose result is a place or a running sum.
 #include <algorithm>
 
-#include "npu/ops/op_name.hpp"
 #include "op_table.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::opencl {
 

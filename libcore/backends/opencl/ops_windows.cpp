@@ -2,8 +2,8 @@
 // Pooling: an element is a loop over its window.
 #include <algorithm>
 
-#include "npu/ops/op_name.hpp"
 #include "op_table.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "group_kernel.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
+#include "ops/op_name.hpp"
+#include "support/checked.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "group_kernel.hpp"
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 
 namespace npu::opencl {
 namespace {

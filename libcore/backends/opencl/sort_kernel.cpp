@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "group_kernel.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
+#include "ops/op_name.hpp"
+#include "support/checked.hpp"
 
 namespace npu::opencl {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onnx {
 

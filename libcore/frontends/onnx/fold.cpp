@@ -11,7 +11,7 @@
 #include <map>
 #include <optional>
 
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onnx {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "fold.hpp"
 #include "names.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/text.hpp"
 #include "op.hpp"
+#include "support/checked.hpp"
+#include "support/text.hpp"
 #include "unread.hpp"
 
 namespace npu::onnx {

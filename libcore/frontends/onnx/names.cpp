@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "importer.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu::onnx {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "npu/support/checked.hpp"
-#include "npu/support/text.hpp"
+#include "support/checked.hpp"
+#include "support/text.hpp"
 
 namespace npu::onnx {
 

@@ -4,7 +4,7 @@
 
 #include "importer.hpp"
 #include "names.hpp"
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onnx {
 namespace {

@@ -9,7 +9,7 @@
 #include <charconv>
 #include <limits>
 
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu::onnx {
 namespace {

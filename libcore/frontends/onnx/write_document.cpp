@@ -14,8 +14,8 @@
 #include <unordered_set>
 
 #include "npu/support/error.hpp"
-#include "npu/support/text.hpp"
 #include "op.hpp"
+#include "support/text.hpp"
 
 namespace npu::onnx {
 namespace {

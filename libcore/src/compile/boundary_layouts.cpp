@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <set>
 
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

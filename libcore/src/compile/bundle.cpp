@@ -20,17 +20,17 @@
 #include <new>
 #include <set>
 
+#include "device/isa_level.hpp"
 #include "npu/compile/compile_report.hpp"
-#include "npu/device/isa_level.hpp"
-#include "npu/support/checked.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/support/text.hpp"
 #include "support/byte_order.hpp"
+#include "support/checked.hpp"
 #include "support/digest.hpp"
+#include "support/elapsed.hpp"
 #include "support/json_fields.hpp"
 #include "support/open_file.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

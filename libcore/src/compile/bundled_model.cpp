@@ -6,10 +6,10 @@
 
 #include "compile/backend_device.hpp"
 #include "device/cpu_family.hpp"
+#include "device/isa_level.hpp"
 #include "npu/compile/compiler.hpp"
-#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 

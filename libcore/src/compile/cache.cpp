@@ -28,16 +28,16 @@
 #include <utility>
 
 #include "device/cpu_family.hpp"
-#include "npu/device/isa_level.hpp"
-#include "npu/support/checked.hpp"
+#include "device/isa_level.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
 #include "support/byte_order.hpp"
+#include "support/checked.hpp"
 #include "support/descriptor.hpp"
 #include "support/digest.hpp"
 #include "support/new_file.hpp"
 #include "support/open_file.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
-#include "npu/support/text.hpp"
 #include "support/json_fields.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

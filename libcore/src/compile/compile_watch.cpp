@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "npu/support/elapsed.hpp"
 #include "support/deadline.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu {
 

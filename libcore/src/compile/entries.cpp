@@ -3,7 +3,7 @@
 // backend does not have is made up for here: entries without the feature are models of their own,
 // and a state without it has two buffers that are exchanged after a run, which is right for every
 // state and costs the second buffer.
-#include "npu/compile/entries.hpp"
+#include "compile/entries.hpp"
 
 #include <algorithm>
 #include <set>

@@ -17,18 +17,18 @@
 #include <utility>
 
 #include "compile/sub_ir.hpp"
+#include "device/isa_level.hpp"
 #include "ir/folded_nodes.hpp"
 #include "ir/mention_form.hpp"
 #include "npu/device/backend.hpp"
-#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
 #include "ops/constant_ops.hpp"
+#include "support/checked.hpp"
 #include "support/digest.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

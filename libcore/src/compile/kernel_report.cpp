@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that a compiled model runs and the reasons for them, from the backends' reports.
 // Reports are untrusted: a member that is missing or of another type is shown as "-".
-#include "npu/compile/kernel_report.hpp"
+#include "compile/kernel_report.hpp"
 
 #include <vector>
 
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

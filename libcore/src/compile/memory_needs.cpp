@@ -11,9 +11,9 @@
 #include <map>
 #include <set>
 
-#include "npu/support/detailed_error.hpp"
-#include "npu/support/text.hpp"
-#include "npu/target/device_facts.hpp"
+#include "support/detailed_error.hpp"
+#include "support/text.hpp"
+#include "target/device_facts.hpp"
 
 namespace npu {
 namespace {

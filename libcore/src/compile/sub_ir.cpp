@@ -10,8 +10,8 @@
 
 #include "npu/ir/json_reader.hpp"
 #include "npu/passes/fuse.hpp"
-#include "npu/passes/fusion_groups.hpp"
 #include "npu/support/error.hpp"
+#include "passes/fusion/fusion_groups.hpp"
 
 namespace npu {
 

@@ -2,7 +2,7 @@
 // The file of `npu-compile --tune`: which sizes of kernels were the fastest on which device. The
 // table reaches a backend as an option of its device, and so is part of the key of whatever is
 // compiled with it; what a backend measures comes back in its report. O(entries).
-#include "npu/compile/tuning_table.hpp"
+#include "compile/tuning_table.hpp"
 
 #include <algorithm>
 

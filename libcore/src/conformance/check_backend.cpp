@@ -2,7 +2,7 @@
 // Runs the cases of npu-backend(3). A case that crashes, hangs or leaves the process spoilt must
 // not take the others with it, so each has a process of its own; this one never loads the backend.
 // A case that is asked for alone runs here, where a debugger can follow it.
-#include "npu/conformance/check_backend.hpp"
+#include "conformance/check_backend.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@
 #include "npu/device/backend.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace conformance {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "npu/support/error.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

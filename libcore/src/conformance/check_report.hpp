@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "npu/conformance/check_backend.hpp"
+#include "conformance/check_backend.hpp"
 
 namespace npu::conformance {
 

@@ -17,9 +17,9 @@
 #include <cstring>
 
 #include "conformance/heartbeat.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "support/descriptor.hpp"
+#include "support/elapsed.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration) POSIX declares it nowhere
 

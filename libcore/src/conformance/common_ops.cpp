@@ -7,9 +7,9 @@
 
 #include "conformance/op_oracle.hpp"
 #include "conformance/reduce.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::conformance {
 namespace {

@@ -12,7 +12,7 @@
 #include "conformance/question.hpp"
 #include "device/report_room.hpp"
 #include "npu/support/json.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu::conformance {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "conformance/bounded.hpp"
 #include "conformance/graph_spec.hpp"
-#include "npu/ops/schema.hpp"
+#include "ops/schema.hpp"
 
 namespace npu::conformance {
 

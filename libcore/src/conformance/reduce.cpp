@@ -8,9 +8,9 @@
 #include <map>
 #include <numeric>
 
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::conformance {
 Shape dims_of(const Call& call, std::int64_t rank) {

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "npu/cost/cost_model.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu {
 

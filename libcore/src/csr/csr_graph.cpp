@@ -4,12 +4,12 @@
 // Building counts, fills and sorts each row: O(nodes + edges log degree). The check of symmetry
 // walks the rows once with a cursor in each: since rows ascend, the reverse entries of row v are
 // met in order, so it takes O(nodes + entries) with one word per node.
-#include "npu/csr/csr_graph.hpp"
+#include "csr/csr_graph.hpp"
 
 #include <algorithm>
 
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

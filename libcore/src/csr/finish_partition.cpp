@@ -11,8 +11,8 @@
 #include <string>
 
 #include "csr/graph_weights.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "npu/csr/metis_partitioner.hpp"
+#include "csr/metis_partitioner.hpp"
 
 namespace npu {
 

@@ -3,7 +3,7 @@
 // moves them to the balance that METIS would have aimed at, and keeps the best of each number.
 // O(nodes log nodes + entries) for each partition, a few times where balance is far off, as
 // csr/part_limits.cpp says.
-#include "npu/csr/found_parts.hpp"
+#include "csr/found_parts.hpp"
 
 #include <algorithm>
 #include <optional>

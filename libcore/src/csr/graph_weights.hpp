@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "npu/csr/csr_graph.hpp"
-#include "npu/support/checked.hpp"
+#include "csr/csr_graph.hpp"
 #include "npu/support/ids.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 

@@ -7,7 +7,7 @@
 //
 // Input: an undirected graph with weights. Output: parts, none of them empty. Cost besides METIS's:
 // O(entries) for the checks, and O(entries of one part) for each empty part that is filled.
-#include "npu/csr/metis_partitioner.hpp"
+#include "csr/metis_partitioner.hpp"
 
 #include <metis.h>
 
@@ -22,9 +22,9 @@
 
 #include "csr/finish_partition.hpp"
 #include "csr/graph_weights.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "support/checked.hpp"
 #include "support/quiet_stdout.hpp"
 
 namespace npu {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "csr/metis_partitioner.hpp"
 #include "csr/multilevel/refine_parts.hpp"
-#include "npu/csr/metis_partitioner.hpp"
 
 namespace npu {
 

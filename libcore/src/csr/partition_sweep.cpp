@@ -6,7 +6,7 @@
 // METIS takes most of the time. On a big graph it works on a coarsened one instead, with two seeds,
 // of which the better one is refined: O(nodes + entries) for the coarse graphs, and METIS's time on
 // the smallest and O(nodes + entries) for each job.
-#include "npu/csr/partition_sweep.hpp"
+#include "csr/partition_sweep.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -21,7 +21,7 @@
 #include "device/plugin.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

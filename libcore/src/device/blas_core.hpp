@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "npu/device/isa_level.hpp"
+#include "device/isa_level.hpp"
 
 namespace npu {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "npu/device/isa_level.hpp"
+#include "device/isa_level.hpp"
 
 namespace npu {
 

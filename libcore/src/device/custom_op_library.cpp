@@ -4,7 +4,7 @@
 //
 // The handle is never closed: a program may hold functions of it until the process ends, and a
 // library that started threads cannot be unloaded under them. Opening one twice costs nothing.
-#include "npu/device/custom_op_library.hpp"
+#include "device/custom_op_library.hpp"
 
 #include <dlfcn.h>
 #include <spdlog/fmt/fmt.h>

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <thread>
 
-#include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "support/elapsed.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

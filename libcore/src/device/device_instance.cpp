@@ -16,8 +16,8 @@
 #include "device/tap_views.hpp"
 #include "device/tensor_views.hpp"
 #include "npu/device/backend.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/log.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -3,8 +3,8 @@
 // besides the backend's own.
 #include <algorithm>
 
+#include "device/queue.hpp"
 #include "device/tap_views.hpp"
-#include "npu/device/queue.hpp"
 
 namespace npu {
 namespace {

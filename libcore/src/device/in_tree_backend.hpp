@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "npu/backend.h"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/tensor/dtype.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu {
 

@@ -2,7 +2,7 @@
 // What the CPU has: its features, and levels of instructions by name: which the CPU has, and
 // NPU_MAX_ISA, which limits them. Every question about the CPU in this project is asked here, so
 // that a limit holds for all answers, and a machine can be tested as if it were a lesser one.
-#include "npu/device/isa_level.hpp"
+#include "device/isa_level.hpp"
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>

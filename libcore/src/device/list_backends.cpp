@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds all backends and asks each what it has. One that does not load is listed with the reason,
 // which is what somebody who looks for a device needs to know.
-#include "npu/device/list_backends.hpp"
+#include "device/list_backends.hpp"
 
 #include <array>
 #include <set>
@@ -11,7 +11,7 @@
 
 #include "device/plugin.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

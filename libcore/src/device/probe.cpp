@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "device/library_folders.hpp"
-#include "npu/support/elapsed.hpp"
 #include "support/descriptor.hpp"
+#include "support/elapsed.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration) POSIX declares it nowhere
 

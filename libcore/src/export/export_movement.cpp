@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "export/export_rules.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::onnx_export {
 namespace {

@@ -6,7 +6,7 @@
 // dequantizing of constants stays a node. Then each node is written by the rule of its op, or, if
 // there is none, as its decomposition; faults are collected, so that one run names all of them.
 // Cost: that of folding, and O(nodes + bytes).
-#include "npu/export/export_onnx.hpp"
+#include "export/export_onnx.hpp"
 
 #include <utility>
 #include <vector>
@@ -15,9 +15,9 @@
 #include "export/onnx_graph.hpp"
 #include "ir/folded_nodes.hpp"
 #include "npu/compile/fold_constants.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/target/target.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 #include "passes/tag/decompose_ops.hpp"
 #include "passes/tag/find_constants.hpp"
 

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "export/export_rules.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::onnx_export {
 namespace {

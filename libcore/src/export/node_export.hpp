@@ -8,8 +8,8 @@
 
 #include "export/onnx_graph.hpp"
 #include "npu/ir/graph.hpp"
-#include "npu/ops/schema.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/schema.hpp"
 
 namespace npu::onnx_export {
 

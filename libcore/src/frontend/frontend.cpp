@@ -2,7 +2,7 @@
 // Finds and loads frontends, as device/backend.cpp does backends: beside the program, then in the
 // folders of NPU_FRONTEND_PATH, whose files a helper loads first. Nothing is loaded before a
 // file that is no document is met.
-#include "npu/frontend/frontend.hpp"
+#include "frontend/frontend.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@
 #include "device/plugin.hpp"
 #include "npu/support/json.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -11,12 +11,12 @@
 #include <set>
 
 #include "device/library_folders.hpp"
+#include "frontend/frontend.hpp"
 #include "frontend/weight_map.hpp"
-#include "npu/frontend/frontend.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 #include "tensor/npy.hpp"
 #include "tensor/onnx_tensor.hpp"
 

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include "npu/frontend/frontend.hpp"
-#include "npu/support/checked.hpp"
-#include "npu/support/text.hpp"
+#include "frontend/frontend.hpp"
 #include "npu/tensor/safetensors.hpp"
+#include "support/checked.hpp"
 #include "support/digest.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 #include "support/json_dom.hpp"
 
 namespace npu {

@@ -18,9 +18,9 @@
 #include "ir/document_stream.hpp"
 #include "ir/mention_form.hpp"
 #include "ir/verify_graph.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

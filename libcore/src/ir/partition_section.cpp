@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/typed_entry.hpp"
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu {

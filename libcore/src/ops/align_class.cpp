@@ -9,7 +9,7 @@
 #include <array>
 #include <utility>
 
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 #include "ops/op_traits.hpp"
 
 namespace npu {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "npu/support/json_fwd.hpp"
+#include "support/json_fwd.hpp"
 
 namespace npu {
 

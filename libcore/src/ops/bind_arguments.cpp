@@ -14,11 +14,11 @@
 #include <limits>
 #include <utility>
 
-#include "npu/ops/schema.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
 #include "ops/argument_value.hpp"
+#include "ops/schema.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <utility>
 
-#include "npu/ops/schema.hpp"
 #include "npu/support/error.hpp"
 #include "ops/argument_value.hpp"
+#include "ops/schema.hpp"
 
 namespace npu {
 namespace {

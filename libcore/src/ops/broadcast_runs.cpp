@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dimensions that a tensor is repeated along, and those between them, as four loops. Dimensions of
 // one element belong to either. O(rank).
-#include "npu/ops/broadcast_runs.hpp"
+#include "ops/broadcast_runs.hpp"
 
 #include <cstddef>
 #include <iterator>

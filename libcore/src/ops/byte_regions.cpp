@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows tensors of float64 from a node to what makes and reads them, up to conversions.
-#include "npu/ops/byte_regions.hpp"
+#include "ops/byte_regions.hpp"
 
 #include <algorithm>
 #include <set>
 
-#include "npu/ops/op_name.hpp"
 #include "npu/tensor/dtype.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu {
 namespace {

@@ -10,8 +10,8 @@
 #include <array>
 #include <string_view>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu {
 namespace {

@@ -15,9 +15,9 @@
 #include <limits>
 #include <utility>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 #include "ops/part_writer.hpp"
 
 namespace npu {

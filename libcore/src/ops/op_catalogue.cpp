@@ -7,7 +7,7 @@
 // Ops that are missing here still run (the aten backend asks libtorch for the schema); they are
 // opaque to fusion and cost models. A schema is parsed when its op is first looked up, so that a
 // tool starts without parsing any.
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -16,7 +16,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 #include "ops/op_traits.hpp"
 
 namespace npu {

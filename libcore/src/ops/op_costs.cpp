@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 #include "ops/op_traits.hpp"
 
 namespace npu {

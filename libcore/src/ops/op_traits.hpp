@@ -53,7 +53,7 @@ struct FlopRule {
 /// The rule of an op, never kByKind; nothing if the catalogue does not know it.
 std::optional<FlopRule> find_flop_rule(std::string_view op_type);
 
-/// The class that the catalogue gives the ops of a functional name (npu/ops/op_name.hpp).
+/// The class that the catalogue gives the ops of a functional name (ops/op_name.hpp).
 std::optional<AlignClass> catalogued_align_class(std::string_view name);
 
 }  // namespace npu

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "npu/ops/schema.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/ids.hpp"
 #include "ops/decompositions.hpp"
+#include "ops/schema.hpp"
+#include "support/checked.hpp"
 
 namespace npu::decompositions {
 

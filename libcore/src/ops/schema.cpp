@@ -5,7 +5,7 @@
 // Tensor". Output: a Schema. One pass over the text, O(length). Alias annotations such as (a!) and
 // (a -> *) are skipped: ops of the IR are functional. Result types are counted, not kept; a
 // Tensor[] counts as one result.
-#include "npu/ops/schema.hpp"
+#include "ops/schema.hpp"
 
 #include <spdlog/fmt/fmt.h>
 

@@ -9,17 +9,17 @@
 //
 // What copies where strides do not allow a view (reshape of a transposed tensor) is a copy here.
 // O(nodes) if nothing is written in place.
-#include "npu/ops/written_views.hpp"
+#include "ops/written_views.hpp"
 
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

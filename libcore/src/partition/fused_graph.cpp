@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "npu/ops/byte_regions.hpp"
 #include "npu/support/error.hpp"
+#include "ops/byte_regions.hpp"
 #include "partition/plan_builder.hpp"
 
 namespace npu {

@@ -8,12 +8,12 @@
 #include "cost/measured_cost.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
 #include "partition/limits/limits.hpp"
 #include "partition/limits/min_nodes.hpp"
 #include "partition/report/explain.hpp"
 #include "partition/report/moved_groups.hpp"
 #include "partition/report/partition_json.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "ir/stated_partition.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/support/checked.hpp"
+#include "ops/op_catalogue.hpp"
 #include "partition/plan_builder.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 

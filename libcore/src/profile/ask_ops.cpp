@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
-#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu {
 namespace {

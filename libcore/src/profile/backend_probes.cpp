@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "conformance/graph_spec.hpp"
-#include "npu/device/queue.hpp"
-#include "npu/support/elapsed.hpp"
+#include "device/queue.hpp"
 #include "profile/machine_rates.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu {
 namespace {

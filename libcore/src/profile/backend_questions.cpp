@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu {
 namespace {

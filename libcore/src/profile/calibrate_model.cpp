@@ -5,7 +5,7 @@
 // is one run, whose results are counted and dropped before the next one. Cost: a run and a few
 // passes over the activations for each sample; memory: the activations of one sample, and a
 // histogram and the extremes of the channels for each tensor.
-#include "npu/profile/calibrate_model.hpp"
+#include "profile/calibrate_model.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,17 +15,17 @@
 
 #include "npu/compile/fold_constants.hpp"
 #include "npu/cost/node_table.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/quant/channel_extremes.hpp"
 #include "npu/quant/choose_range.hpp"
-#include "npu/quant/weight_operand.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_catalogue.hpp"
 #include "profile/op_errors.hpp"
 #include "profile/product_ranges.hpp"
 #include "profile/sample_files.hpp"
+#include "quant/channel_extremes.hpp"
+#include "quant/weight_operand.hpp"
 #include "runtime/tap_tensors.hpp"
+#include "support/text.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {

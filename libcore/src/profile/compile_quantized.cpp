@@ -4,19 +4,19 @@
 // The comparison compiles the model in float32 as well and runs both, so that the error is that of
 // the program that comes out, kernels included. Cost: one run a sample, those of the passes, two
 // compiles, and two runs a compared sample; memory: the outputs of one sample.
-#include "npu/profile/compile_quantized.hpp"
+#include "profile/compile_quantized.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "npu/profile/calibrate_model.hpp"
-#include "npu/quant/channel_extremes.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/support/text.hpp"
+#include "profile/calibrate_model.hpp"
 #include "profile/sample_files.hpp"
+#include "quant/channel_extremes.hpp"
 #include "runtime/report_numbers.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Identifies a host, so that times measured on different ones are not mixed. Reads /proc/cpuinfo,
 // and asks the BLAS if one is loaded.
-#include "npu/profile/host_fingerprint.hpp"
+#include "profile/host_fingerprint.hpp"
 
 #include <unistd.h>
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "npu/ir/json_reader.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/passes/quantize.hpp"
 #include "npu/passes/tag.hpp"
+#include "ops/op_name.hpp"
 #include "profile/node_table_builder.hpp"
 #include "profile/tensor_conversions.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "npu/profile/profile_model.hpp"
+#include "profile/profile_model.hpp"
 
 namespace npu {
 

@@ -11,9 +11,9 @@
 #include <set>
 
 #include "npu/ir/json_reader.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/dtype.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

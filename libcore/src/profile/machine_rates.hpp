@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "npu/profile/profile_machine.hpp"
 #include "npu/target/target.hpp"
 #include "profile/machine_probes.hpp"
+#include "profile/profile_machine.hpp"
 
 namespace npu {
 

@@ -10,11 +10,11 @@
 #include <set>
 #include <utility>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/quant/channel_extremes.hpp"
-#include "npu/quant/weight_operand.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "quant/channel_extremes.hpp"
+#include "quant/weight_operand.hpp"
 
 namespace npu {
 namespace {

@@ -5,7 +5,7 @@
 // of the interface. Copies and launches are always measured, since they are the host's as much as
 // the device's. The device "cpu", which runs what the others do not, is measured alike. Takes a few
 // seconds, besides the compiles of a backend that cannot be asked.
-#include "npu/profile/profile_backend.hpp"
+#include "profile/profile_backend.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "npu/device/backend.hpp"
-#include "npu/support/elapsed.hpp"
-#include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
 #include "profile/ask_ops.hpp"
 #include "profile/backend_probes.hpp"
 #include "profile/machine_rates.hpp"
+#include "support/elapsed.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

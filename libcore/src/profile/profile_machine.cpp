@@ -9,7 +9,7 @@
 //
 // Cost: the time asked for, or three rounds if that is longer; some 200 MB of tensors. Leaves out
 // how rates fall when both devices work at the same time.
-#include "npu/profile/profile_machine.hpp"
+#include "profile/profile_machine.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,17 +21,17 @@
 #include "npu/compile/compiler.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/profile/host_fingerprint.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
+#include "profile/host_fingerprint.hpp"
 #include "profile/machine_probes.hpp"
 #include "profile/machine_rates.hpp"
 #include "profile/machine_watch.hpp"
 #include "runtime/random_tensor.hpp"
+#include "support/elapsed.hpp"
 #include "support/statistics.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -11,7 +11,7 @@
 // them.
 //
 // Cost: (placements * runs) runs of the model; memory: the weights of every placement, packed.
-#include "npu/profile/profile_model.hpp"
+#include "profile/profile_model.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -22,20 +22,20 @@
 #include "cost/roofline.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/compile/fold_constants.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/tag.hpp"
-#include "npu/profile/host_fingerprint.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_name.hpp"
 #include "partition/placement/placement_problem.hpp"
+#include "profile/host_fingerprint.hpp"
 #include "profile/int8_times.hpp"
 #include "profile/node_table_builder.hpp"
 #include "profile/run_samples.hpp"
 #include "runtime/random_tensor.hpp"
+#include "support/elapsed.hpp"
 #include "support/statistics.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "npu/profile/profile_model.hpp"
-#include "npu/support/text.hpp"
+#include "profile/profile_model.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

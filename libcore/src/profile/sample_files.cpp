@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "npu/support/ids.hpp"
-#include "npu/support/signal_hooks.hpp"
 #include "npu/tensor/safetensors.hpp"
+#include "support/signal_hooks.hpp"
 #include "tensor/npy.hpp"
 #include "tensor/onnx_tensor.hpp"
 

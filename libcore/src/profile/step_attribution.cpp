@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <string>
 
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "npu/passes/quantize.hpp"
-#include "npu/profile/profile_model.hpp"
+#include "profile/profile_model.hpp"
 
 namespace npu {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extremes of each channel of a stream of tensors. O(elements).
-#include "npu/quant/channel_extremes.hpp"
+#include "quant/channel_extremes.hpp"
 
 #include <algorithm>
 #include <cmath>

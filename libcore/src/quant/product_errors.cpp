@@ -18,10 +18,10 @@
 #include <array>
 #include <cmath>
 
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/quant/choose_range.hpp"
-#include "npu/quant/weight_operand.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
+#include "quant/weight_operand.hpp"
 
 namespace npu {
 namespace {

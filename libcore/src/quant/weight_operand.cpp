@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the weights that become integers with a scale for each channel of the result. O(1).
-#include "npu/quant/weight_operand.hpp"
+#include "quant/weight_operand.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu {
 namespace {

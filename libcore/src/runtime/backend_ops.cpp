@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks backends for their ops, for npu-run --list-ops. npu-tag lists what a target promises; this
 // is what the loaded libraries have.
-#include "npu/runtime/backend_ops.hpp"
+#include "runtime/backend_ops.hpp"
 
 #include <algorithm>
 
 #include "npu/device/backend.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 

@@ -9,9 +9,9 @@
 
 #include <algorithm>
 
+#include "device/custom_op_library.hpp"
 #include "npu/compile/fold_constants.hpp"
 #include "npu/compile/memory_needs.hpp"
-#include "npu/device/custom_op_library.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
 #include "runtime/place_model.hpp"

@@ -16,12 +16,12 @@
 
 #include "compile/boundary_layouts.hpp"
 #include "compile/sub_ir.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
 #include "runtime/executor_run.hpp"
 #include "runtime/tap_tensors.hpp"
+#include "support/elapsed.hpp"
+#include "support/text.hpp"
 #include "support/thread_pool.hpp"
 
 namespace npu {

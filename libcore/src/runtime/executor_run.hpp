@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "npu/device/queue.hpp"
+#include "device/queue.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/log.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu {
 

@@ -17,9 +17,9 @@
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
-#include "npu/target/custom_ops.hpp"
 #include "npu/target/select_devices.hpp"
+#include "support/text.hpp"
+#include "target/custom_ops.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {

@@ -14,21 +14,19 @@
 #include <map>
 
 #include "compile/boundary_layouts.hpp"
+#include "device/custom_op_library.hpp"
+#include "device/isa_level.hpp"
 #include "ir/folded_nodes.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/compile/fold_constants.hpp"
-#include "npu/device/custom_op_library.hpp"
-#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/metrics.hpp"
-#include "npu/runtime/backend_ops.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/compile_model.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "runtime/backend_ops.hpp"
 #include "runtime/check_blobs.hpp"
 #include "runtime/compare_outputs.hpp"
 #include "runtime/groups/compare_groups.hpp"
@@ -39,6 +37,8 @@
 #include "runtime/timed_runs.hpp"
 #include "runtime/trace.hpp"
 #include "runtime/whole_weights.hpp"
+#include "support/elapsed.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

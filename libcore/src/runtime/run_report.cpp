@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "device/cpu_family.hpp"
-#include "npu/support/text.hpp"
 #include "runtime/report_metrics.hpp"
 #include "runtime/report_numbers.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/run_stop.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "support/elapsed.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "frontend/weight_map.hpp"
-#include "npu/ops/schema.hpp"
 #include "npu/support/log.hpp"
+#include "ops/schema.hpp"
 #include "runtime/random_tensor.hpp"
 
 namespace npu {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "npu/support/json_fwd.hpp"
+#include "support/json_fwd.hpp"
 
 namespace npu {
 

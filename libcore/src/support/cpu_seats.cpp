@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "npu/support/elapsed.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "npu/support/elapsed.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu::dot {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large blocks of memory straight from the system, which returns them zero-filled.
-#include "npu/support/host_memory.hpp"
+#include "support/host_memory.hpp"
 
 #include <sys/mman.h>
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "npu/support/json.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

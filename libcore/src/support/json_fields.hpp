@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "npu/support/error.hpp"
-#include "npu/support/json_fwd.hpp"
+#include "support/json_fwd.hpp"
 
 namespace npu {
 

@@ -21,8 +21,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "npu/support/signal_hooks.hpp"
-#include "npu/support/text.hpp"
+#include "support/signal_hooks.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 

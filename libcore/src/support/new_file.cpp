@@ -21,8 +21,8 @@
 #include <utility>
 
 #include "npu/support/error.hpp"
-#include "npu/support/signal_hooks.hpp"
 #include "support/open_file.hpp"
+#include "support/signal_hooks.hpp"
 
 namespace npu {
 namespace {

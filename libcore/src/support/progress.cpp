@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "support/elapsed.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 

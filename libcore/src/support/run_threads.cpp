@@ -9,7 +9,7 @@
 #include <chrono>
 #include <optional>
 
-#include "npu/support/elapsed.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text for people: units, aligned tables, nearest names.
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 #include <algorithm>
 #include <array>

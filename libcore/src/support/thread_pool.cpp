@@ -12,8 +12,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "npu/support/elapsed.hpp"
 #include "support/cpu_seats.hpp"
+#include "support/elapsed.hpp"
 #include "support/run_threads.hpp"
 
 namespace npu {

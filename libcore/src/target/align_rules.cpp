@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a target's devices accept the ops of loaded libraries, by rules that stay in `npu.target`,
 // so that later tools see the same target and need no option. O(devices x ops).
-#include "npu/target/custom_ops.hpp"
+#include "target/custom_ops.hpp"
 
 #include <algorithm>
 
-#include "npu/device/custom_op_library.hpp"
+#include "device/custom_op_library.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu {

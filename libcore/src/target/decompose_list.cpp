@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "npu/support/text.hpp"
 #include "ops/decompositions.hpp"
 #include "support/json_fields.hpp"
+#include "support/text.hpp"
 #include "target/target_fields.hpp"
 
 namespace npu {

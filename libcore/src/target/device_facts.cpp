@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads members of a device's description that struct Device
 // does not have. O(size of the description).
-#include "npu/target/device_facts.hpp"
+#include "target/device_facts.hpp"
 
 #include "support/digest.hpp"
 #include "support/json_fields.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text about targets, for npu-tag's --list-* options.
-#include "npu/target/list_ops.hpp"
+#include "target/list_ops.hpp"
 
 #include <algorithm>
 
 #include "npu/ir/json_writer.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 #include "target/decompose_list.hpp"
 
 namespace npu {

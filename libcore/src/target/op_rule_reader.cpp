@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {

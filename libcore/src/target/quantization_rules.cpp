@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "npu/device/isa_level.hpp"
+#include "device/isa_level.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu {

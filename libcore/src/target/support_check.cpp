@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "ir/device_reason.hpp"
-#include "npu/ops/byte_regions.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/ops/schema.hpp"
 #include "ops/align_class.hpp"
+#include "ops/byte_regions.hpp"
 #include "ops/einsum.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "ops/schema.hpp"
 
 namespace npu {
 namespace {

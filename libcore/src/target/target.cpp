@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_catalogue.hpp"
+#include "support/text.hpp"
 #include "target/embedded_targets.hpp"
 #include "target/target_reader.hpp"
 

@@ -11,9 +11,9 @@
 #include <optional>
 #include <utility>
 
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

@@ -7,10 +7,10 @@
 #include <array>
 #include <cstring>
 
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/support/text.hpp"
+#include "support/checked.hpp"
+#include "support/text.hpp"
 #include "tensor/protobuf_writer.hpp"
 
 namespace npu {

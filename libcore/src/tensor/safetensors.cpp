@@ -8,9 +8,9 @@
 #include <cstring>
 #include <map>
 
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

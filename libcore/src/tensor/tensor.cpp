@@ -10,9 +10,9 @@
 #include <tuple>
 #include <utility>
 
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/host_memory.hpp"
+#include "support/checked.hpp"
+#include "support/host_memory.hpp"
 
 namespace npu {
 namespace {

@@ -7,7 +7,7 @@
 #include "device/plugin.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 SharePartitioner::SharePartitioner(const std::string& name) : api_(nullptr) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "npu/support/elapsed.hpp"
 #include "npu/transport.h"
+#include "support/elapsed.hpp"
 #include "transport/call_thread.hpp"
 
 namespace npu {

@@ -20,10 +20,10 @@
 #include "conformance/op_oracle.hpp"
 #include "graph_builder.hpp"
 #include "npu/device/backend.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/target/select_devices.hpp"
+#include "ops/op_name.hpp"
 #include "target/decompose_list.hpp"
 #include "test_paths.hpp"
 

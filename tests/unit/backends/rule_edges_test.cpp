@@ -21,9 +21,9 @@
 #include "npu/device/backend.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/subgraph.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/target/target.hpp"
+#include "ops/op_catalogue.hpp"
 #include "target/support_check.hpp"
 #include "test_paths.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of several entries over one set of weights, and states between runs: the same values
 // whether the backend has the features or the host makes up for them.
-#include "npu/compile/entries.hpp"
+#include "compile/entries.hpp"
 
 #include <algorithm>
 #include <cstdlib>

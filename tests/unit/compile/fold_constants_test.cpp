@@ -4,9 +4,9 @@
 #include "npu/compile/fold_constants.hpp"
 
 #include "catch.hpp"
+#include "device/isa_level.hpp"
 #include "graph_builder.hpp"
 #include "ir/folded_nodes.hpp"
-#include "npu/device/isa_level.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/tag.hpp"

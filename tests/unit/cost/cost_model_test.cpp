@@ -7,7 +7,7 @@
 #include "catch.hpp"
 #include "cost/roofline.hpp"
 #include "graph_builder.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 using namespace npu;
 using npu::test::GraphBuilder;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts from elsewhere are checked and moved to the balance that METIS aims at.
-#include "npu/csr/found_parts.hpp"
+#include "csr/found_parts.hpp"
 
 #include <algorithm>
 #include <random>

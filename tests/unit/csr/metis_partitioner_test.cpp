@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The adapter keeps its contract where METIS does not.
-#include "npu/csr/metis_partitioner.hpp"
+#include "csr/metis_partitioner.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sweep gives METIS's own parts side by side, and multilevel parts that are sound, balanced and
 // the same on any number of threads.
-#include "npu/csr/partition_sweep.hpp"
+#include "csr/partition_sweep.hpp"
 
 #include <algorithm>
 #include <random>

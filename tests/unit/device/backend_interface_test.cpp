@@ -15,9 +15,9 @@
 #include "npu/ir/subgraph.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/runtime/executor.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/target/target.hpp"
+#include "support/elapsed.hpp"
 
 using namespace npu;
 using namespace npu::test;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/device/isa_level.hpp"
+#include "device/isa_level.hpp"
 
 #include <string>
 

@@ -15,10 +15,10 @@
 
 #include "backends/op_corpus.hpp"
 #include "catch.hpp"
+#include "export/export_onnx.hpp"
 #include "frontend/onnx_imported.hpp"
 #include "graph_builder.hpp"
-#include "npu/export/export_onnx.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 #include "support/temporary_folder.hpp"
 #include "test_paths.hpp"
 

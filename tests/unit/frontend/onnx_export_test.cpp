@@ -6,9 +6,9 @@
 #include <string>
 
 #include "catch.hpp"
+#include "export/export_onnx.hpp"
 #include "frontend/onnx_imported.hpp"
 #include "graph_builder.hpp"
-#include "npu/export/export_onnx.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/file_io.hpp"
 #include "test_paths.hpp"

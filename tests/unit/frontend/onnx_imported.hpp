@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "frontend/frontend.hpp"
 #include "frontend/onnx_model.hpp"
-#include "npu/frontend/frontend.hpp"
 
 namespace npu::test {
 

@@ -7,8 +7,8 @@
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/file_io.hpp"
+#include "ops/op_catalogue.hpp"
 
 using namespace npu;
 using npu::test::document_faults;

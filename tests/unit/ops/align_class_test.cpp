@@ -2,7 +2,7 @@
 #include "ops/align_class.hpp"
 
 #include "catch.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu {
 namespace {

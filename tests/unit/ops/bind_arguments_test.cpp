@@ -4,9 +4,9 @@
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/schema.hpp"
 #include "npu/support/error.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/schema.hpp"
 
 namespace npu {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/ops/broadcast_runs.hpp"
+#include "ops/broadcast_runs.hpp"
 
 #include "catch.hpp"
 

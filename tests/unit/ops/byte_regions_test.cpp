@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/ops/byte_regions.hpp"
+#include "ops/byte_regions.hpp"
 
 #include <string>
 #include <vector>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 #include <algorithm>
 #include <thread>
 
 #include "catch.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 
 #include "catch.hpp"
 

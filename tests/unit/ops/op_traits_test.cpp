@@ -4,8 +4,8 @@
 #include <map>
 
 #include "catch.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 
 using namespace npu;
 

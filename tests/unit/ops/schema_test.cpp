@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/ops/schema.hpp"
+#include "ops/schema.hpp"
 
 #include "catch.hpp"
 #include "npu/support/error.hpp"

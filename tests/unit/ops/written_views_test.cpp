@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which in-place nodes PyTorch would let others see: every op that makes a view, every op that
 // writes in place, and the cases in which nothing else has the elements.
-#include "npu/ops/written_views.hpp"
+#include "ops/written_views.hpp"
 
 #include <string>
 #include <vector>
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::test {
 namespace {

@@ -7,8 +7,8 @@
 #include "graph_builder.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
 #include "npu/partition/strategies.hpp"
+#include "partition/report/report.hpp"
 #include "plan_checks.hpp"
 
 using namespace npu;

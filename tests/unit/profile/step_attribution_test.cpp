@@ -4,8 +4,8 @@
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/strategies.hpp"
+#include "ops/op_catalogue.hpp"
 
 using namespace npu;
 using npu::test::GraphBuilder;

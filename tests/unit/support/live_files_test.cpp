@@ -14,8 +14,8 @@
 
 #include "catch.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/support/signal_hooks.hpp"
 #include "support/new_file.hpp"
+#include "support/signal_hooks.hpp"
 #include "temporary_folder.hpp"
 
 using namespace npu;

@@ -11,7 +11,7 @@
 #include "catch.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/support/signal_hooks.hpp"
+#include "support/signal_hooks.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace npu;

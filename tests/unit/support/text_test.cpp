@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text for people, and the format of errors and diagnostics.
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 #include "catch.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "support/checked.hpp"
 
 using namespace npu;
 

@@ -10,10 +10,10 @@
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/target/target.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu {
 namespace {

@@ -9,7 +9,7 @@
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/json.hpp"
-#include "npu/target/device_facts.hpp"
+#include "target/device_facts.hpp"
 #include "target/embedded_targets.hpp"
 #include "target/support_check.hpp"
 

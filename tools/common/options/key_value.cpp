@@ -6,7 +6,7 @@
 
 #include "named_value.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu::cli {
 

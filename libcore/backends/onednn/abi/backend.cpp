@@ -20,13 +20,13 @@
 
 #include "abi/boundary.hpp"
 #include "kit/questions.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/support/elapsed.hpp"
+#include "ops/op_catalogue.hpp"
 #include "program/blob.hpp"
 #include "program/compile_report.hpp"
 #include "program/plan_format.hpp"
 #include "program/stored_plan.hpp"
 #include "program/thread_scope.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu::onednn::abi {
 namespace {

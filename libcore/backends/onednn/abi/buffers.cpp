@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "abi/boundary.hpp"
-#include "npu/support/checked.hpp"
 #include "program/thread_scope.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn::abi {
 namespace {

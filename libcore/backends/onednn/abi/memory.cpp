@@ -4,11 +4,11 @@
 // know it, as a load makes them, but no code is generated and nothing is allocated. Not counted:
 // code, which oneDNN does not measure, and copies of constants in a blob that is not aligned.
 #include "abi/boundary.hpp"
-#include "npu/support/checked.hpp"
 #include "program/blob.hpp"
 #include "program/plan_format.hpp"
 #include "program/stored_plan.hpp"
 #include "program/thread_scope.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn::abi {
 namespace {

@@ -12,11 +12,11 @@
 #include <string_view>
 #include <utility>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/passes/fuse.hpp"
-#include "npu/passes/fusion_groups.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "passes/fusion/fusion_groups.hpp"
 
 namespace npu::onednn {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "npu/device/isa_level.hpp"
+#include "device/isa_level.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>  // declares the compiler's own functions for instructions

@@ -12,9 +12,9 @@
 #include <string>
 
 #include "lowering/lowering.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::onednn {
 

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "lowering/lowering.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/passes/fusion_groups.hpp"
-#include "npu/support/checked.hpp"
+#include "ops/op_catalogue.hpp"
+#include "passes/fusion/fusion_groups.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 

@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "lowering/convolution.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/error.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 

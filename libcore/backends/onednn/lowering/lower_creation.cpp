@@ -6,7 +6,7 @@
 #include "lowering/lowering.hpp"
 #include "lowering/movement.hpp"
 #include "lowering/promotion.hpp"
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 

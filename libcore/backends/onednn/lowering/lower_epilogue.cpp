@@ -12,7 +12,7 @@
 #include "kernels/operands.hpp"
 #include "lowering/lowering.hpp"
 #include "lowering/movement.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 

@@ -2,7 +2,7 @@
 // A pointwise convolution and the depthwise convolution behind it, as inverted residuals have
 // them, in one kernel that never stores what is between the two.
 #include "lowering/convolution.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 

@@ -11,8 +11,8 @@
 #include "lowering/convolution.hpp"
 #include "lowering/lowering.hpp"
 #include "lowering/promotion.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::onednn {
 

@@ -10,7 +10,7 @@
 #include "lowering/lowering.hpp"
 #include "lowering/movement.hpp"
 #include "lowering/promotion.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 

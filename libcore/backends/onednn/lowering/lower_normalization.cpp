@@ -4,7 +4,7 @@
 #include "lowering/channel_layout.hpp"
 #include "lowering/convolution.hpp"
 #include "lowering/lowering.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 

@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "lowering/quantized_op.hpp"
-#include "npu/ops/broadcast_runs.hpp"
-#include "npu/ops/moved_ops.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
+#include "ops/broadcast_runs.hpp"
+#include "ops/moved_ops.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 

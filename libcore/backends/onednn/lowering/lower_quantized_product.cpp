@@ -16,7 +16,7 @@
 #include "lowering/convolution.hpp"
 #include "lowering/promotion.hpp"
 #include "lowering/quantized_product.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 

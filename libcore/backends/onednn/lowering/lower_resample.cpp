@@ -10,7 +10,7 @@
 #include "lowering/channel_layout.hpp"
 #include "lowering/lowering.hpp"
 #include "lowering/movement.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::onednn {
 

@@ -7,8 +7,8 @@
 // of the result + pixels of the result * channels of the result * parts).
 #include "lowering/convolution.hpp"
 #include "lowering/movement.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::onednn {
 

@@ -2,7 +2,7 @@
 // Squeeze and excitation as one kernel of this backend.
 #include "lowering/channel_layout.hpp"
 #include "lowering/convolution.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 

@@ -11,8 +11,8 @@
 
 #include "lowering/lowering.hpp"
 #include "lowering/movement.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lowering/lowering.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::onednn {
 

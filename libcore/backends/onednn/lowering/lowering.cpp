@@ -21,10 +21,10 @@
 
 #include "lowering/promotion.hpp"
 #include "lowering/widened.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "lowering/lowering.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 

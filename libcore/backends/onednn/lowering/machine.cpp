@@ -9,8 +9,8 @@
 #include <string>
 
 #include "device/cpu_family.hpp"
+#include "device/isa_level.hpp"
 #include "lowering/cpu_rates.hpp"
-#include "npu/device/isa_level.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::onednn {

@@ -6,9 +6,9 @@
 
 #include "kernels/footprint.hpp"
 #include "lowering/lowering.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "program/primitive_record.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "lowering/quantized_op.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::onednn {
 

@@ -12,9 +12,9 @@
 
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/ops/byte_regions.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/json.hpp"
+#include "ops/byte_regions.hpp"
 
 namespace npu::onednn {
 

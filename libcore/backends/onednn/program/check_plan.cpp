@@ -12,10 +12,10 @@
 
 #include "kernels/footprint.hpp"
 #include "kernels/refuse.hpp"
-#include "npu/support/checked.hpp"
 #include "program/boundary_layout.hpp"
 #include "program/memory_plan.hpp"
 #include "program/tap.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/json.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 #include "program/thread_bits.hpp"
 
 namespace npu::onednn {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <numeric>
 
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 

@@ -8,8 +8,8 @@
 
 #include "kernels/copies.hpp"
 #include "kernels/refuse.hpp"
-#include "npu/support/checked.hpp"
 #include "program/check_plan.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 namespace {

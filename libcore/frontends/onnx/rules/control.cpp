@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "npu/support/checked.hpp"
 #include "rules/rules.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onnx {
 namespace {

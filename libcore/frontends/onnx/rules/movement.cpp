@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "npu/support/checked.hpp"
 #include "patterns.hpp"
 #include "rules/rules.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onnx {
 namespace {

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "npu/support/checked.hpp"
 #include "rules/rules.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onnx {
 namespace {

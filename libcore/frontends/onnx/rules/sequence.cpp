@@ -2,8 +2,8 @@
 // Sequences and optionals. A document has tensors only: which ones a sequence holds is known at
 // import, as are the positions at which it is changed, so it is a list here and no node of the
 // document. O(length of the sequence) an op; a sequence has kMostItems at most.
-#include "npu/support/checked.hpp"
 #include "rules/rules.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onnx {
 namespace {

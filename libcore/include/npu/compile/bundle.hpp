@@ -121,7 +121,7 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
   std::size_t weights_section_ = 0;  ///< sections_.size() if there is none
 };
 
-/// The level of instructions (npu/device/isa_level.hpp) that a bundle was compiled for; nothing if
+/// The level of instructions (device/isa_level.hpp) that a bundle was compiled for; nothing if
 /// it states none of this CPU's architecture.
 std::optional<std::size_t> bundle_isa_level(const Bundle& bundle);
 

@@ -73,7 +73,7 @@ struct PartitionResult {
 
 /// Partitions a tagged document by the target in it and writes `npu.partition` and every node's
 /// `partition`. Throws Error kInvalidGraph if it is not tagged, kInfeasible if no plan meets the
-/// limits. npu/partition/report.hpp turns the result into tables.
+/// limits. partition/report/report.hpp turns the result into tables.
 PartitionResult partition_graph(Graph& graph, const PartitionOptions& options,
                                 Diagnostics& diagnostics);
 

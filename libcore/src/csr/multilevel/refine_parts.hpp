@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "npu/csr/csr_graph.hpp"
+#include "csr/csr_graph.hpp"
 
 namespace npu {
 

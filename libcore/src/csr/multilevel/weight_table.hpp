@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "npu/support/checked.hpp"
 #include "npu/support/ids.hpp"
+#include "support/checked.hpp"
 #include "support/mixed.hpp"
 
 namespace npu {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "npu/csr/csr_graph.hpp"
-#include "npu/gnn/graph_reader.hpp"
+#include "csr/csr_graph.hpp"
+#include "gnn/graph/graph_reader.hpp"
 #include "npu/support/file_io.hpp"
 
 namespace npu::gnn {

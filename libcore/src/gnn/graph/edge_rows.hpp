@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "csr/csr_graph.hpp"
 #include "gnn/graph/line_reader.hpp"
-#include "npu/csr/csr_graph.hpp"
 
 namespace npu::gnn {
 

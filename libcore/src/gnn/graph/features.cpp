@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads node features. O(bytes).
-#include "npu/gnn/features.hpp"
+#include "gnn/graph/features.hpp"
 
 #include "gnn/graph/matrix_market.hpp"
 #include "npu/support/error.hpp"

@@ -5,7 +5,7 @@
 // target (edge_rows.cpp). O(bytes + nodes + edges); while reading, a graph takes 8 bytes per edge
 // (16 for edge lists, whose ids may have 64 bits), then 4 more for the rows. Values and weights of
 // edges are checked but not stored, except for the weights of a METIS file.
-#include "npu/gnn/graph_reader.hpp"
+#include "gnn/graph/graph_reader.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,8 +15,8 @@
 #include "gnn/graph/edge_rows.hpp"
 #include "gnn/graph/matrix_market.hpp"
 #include "gnn/graph/metis_graph.hpp"
+#include "gnn/graph/symmetrize.hpp"
 #include "gnn/graph/tensor_graph.hpp"
-#include "npu/gnn/symmetrize.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 

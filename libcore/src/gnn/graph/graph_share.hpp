@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/graph_reader.hpp"
+#include "gnn/graph/graph_reader.hpp"
 #include "transport/partitioner_abi.h"
 #include "transport/transport.hpp"
 

@@ -2,7 +2,7 @@
 // Parts of a graph with their halo: the nodes of other parts that owned nodes read. One pass over
 // the rows of each part; a node's last visitor marks it, so nothing is cleared in between:
 // O(nodes + edges) for all parts together.
-#include "npu/gnn/halo.hpp"
+#include "gnn/graph/halo.hpp"
 
 #include "npu/support/ids.hpp"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "gnn/graph/edge_rows.hpp"
+#include "gnn/graph/features.hpp"
 #include "gnn/graph/line_reader.hpp"
-#include "npu/gnn/features.hpp"
 
 namespace npu::gnn {
 namespace {

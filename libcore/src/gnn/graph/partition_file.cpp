@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part that each node belongs to: one number per line, as METIS writes it. O(bytes).
-#include "npu/gnn/partition_file.hpp"
+#include "gnn/graph/partition_file.hpp"
 
 #include <array>
 #include <charconv>

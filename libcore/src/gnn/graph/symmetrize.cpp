@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the simple undirected graph that METIS wants. Rows by source are made with a counting sort
 // and merged with the rows by target. O(nodes + edges).
-#include "npu/gnn/symmetrize.hpp"
+#include "gnn/graph/symmetrize.hpp"
 
 #include <algorithm>
 #include <climits>

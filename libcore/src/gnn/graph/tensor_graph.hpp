@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "npu/gnn/graph_reader.hpp"
+#include "gnn/graph/graph_reader.hpp"
 
 namespace npu::gnn {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 
 namespace npu::gnn {
 

@@ -6,7 +6,7 @@
 // n, then linear in n. Below the smallest n the line is kept between proportional and constant,
 // above the largest it never falls; both are flagged, as is a ratio outside the measured ones. A
 // query costs O(log points); repair and hold-out are quadratic in the points of a block.
-#include "npu/gnn/stage_table.hpp"
+#include "gnn/model/stage_table.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "npu/gnn/stage_table.hpp"
+#include "gnn/model/stage_table.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "support/json_fields.hpp"

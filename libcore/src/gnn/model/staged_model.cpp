@@ -7,14 +7,14 @@
 // stage computes only the owned nodes. Where a tensor with halo rows is read by a stage of owned
 // rows, a block gets a slice node (owned nodes come first). O(stages * nodes of their IR) for each
 // block.
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "csr/metis_partitioner.hpp"
 #include "gnn/model/check_stage.hpp"
-#include "npu/csr/metis_partitioner.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/file_io.hpp"
 #include "target/support_check.hpp"

@@ -12,7 +12,7 @@
 #include "gnn/plan/check_plan.hpp"
 #include "gnn/plan/device_cover.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu::gnn {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "csr/metis_partitioner.hpp"
 #include "gnn/plan/layer_planner.hpp"
-#include "npu/csr/metis_partitioner.hpp"
-#include "npu/gnn/plan_gnn.hpp"
-#include "npu/gnn/rank_plan.hpp"
+#include "gnn/plan/plan_gnn.hpp"
+#include "gnn/plan/rank_plan.hpp"
 
 namespace npu::gnn {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "npu/gnn/plan_document.hpp"
+#include "gnn/plan/plan_document.hpp"
 
 namespace npu::gnn {
 

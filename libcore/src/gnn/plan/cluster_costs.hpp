@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "npu/gnn/device_plan_costs.hpp"
+#include "gnn/plan/device_plan_costs.hpp"
 
 namespace npu::gnn {
 

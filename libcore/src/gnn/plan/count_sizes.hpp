@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "npu/csr/csr_graph.hpp"
-#include "npu/gnn/halo.hpp"
+#include "csr/csr_graph.hpp"
+#include "gnn/graph/halo.hpp"
 
 namespace npu::gnn {
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "npu/csr/csr_graph.hpp"
-#include "npu/gnn/device_exchange.hpp"
-#include "npu/gnn/plan_document.hpp"
-#include "npu/gnn/staged_model.hpp"
+#include "csr/csr_graph.hpp"
+#include "gnn/model/staged_model.hpp"
+#include "gnn/plan/device_exchange.hpp"
+#include "gnn/plan/plan_document.hpp"
 
 namespace npu::gnn {
 

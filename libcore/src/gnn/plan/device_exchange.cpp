@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What crosses between devices, and the object `exchange` of a plan, in which covers are written as
 // those of ranks. O(size of the object).
-#include "npu/gnn/device_exchange.hpp"
+#include "gnn/plan/device_exchange.hpp"
 
 #include <limits>
 #include <utility>

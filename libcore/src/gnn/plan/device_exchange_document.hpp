@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "npu/gnn/device_exchange.hpp"
+#include "gnn/plan/device_exchange.hpp"
 #include "npu/support/json.hpp"
 #include "support/json_fields.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Enumerates the structures of parallel execution plans: every cut with every assignment of
 // disjoint device groups. 7 stages on 3 devices in up to 3 segments: 7 + 72 + 90 = 169.
-#include "npu/gnn/device_plan.hpp"
+#include "gnn/plan/device_plan.hpp"
 
 namespace npu::gnn {
 namespace {

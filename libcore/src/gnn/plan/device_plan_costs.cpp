@@ -8,7 +8,7 @@
 // receiver, as is what the change from one device to another takes besides. The split of a group is
 // found by bisection over whole percents, since the time of each member grows with its share:
 // O(devices log 100) estimates for two, O(log^2) for three.
-#include "npu/gnn/device_plan_costs.hpp"
+#include "gnn/plan/device_plan_costs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@
 
 #include "gnn/plan/device_cover.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu::gnn {
 namespace {

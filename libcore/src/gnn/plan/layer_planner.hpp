@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "gnn/plan/plan_input.hpp"
 #include "gnn/plan/schedule_search.hpp"
-#include "npu/gnn/plan_input.hpp"
-#include "npu/gnn/selection.hpp"
-#include "npu/gnn/simulate.hpp"
+#include "gnn/plan/selection.hpp"
+#include "gnn/plan/simulate.hpp"
 
 namespace npu::gnn {
 

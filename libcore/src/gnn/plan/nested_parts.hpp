@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "npu/csr/csr_graph.hpp"
-#include "npu/csr/metis_partitioner.hpp"
+#include "csr/csr_graph.hpp"
+#include "csr/metis_partitioner.hpp"
 
 namespace npu::gnn {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "npu/gnn/plan_input.hpp"
+#include "gnn/plan/plan_input.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::gnn {

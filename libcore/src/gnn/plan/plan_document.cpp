@@ -4,7 +4,7 @@
 // to_json writes what plan_from_json reads, in a fixed order of keys, so that equal plans give
 // equal bytes. Keys that only people read may be missing from a document; those that the verifier
 // or the runner needs may not. O(size of the document).
-#include "npu/gnn/plan_document.hpp"
+#include "gnn/plan/plan_document.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -14,8 +14,8 @@
 #include "gnn/plan/device_exchange_document.hpp"
 #include "gnn/plan/rank_document.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/support/text.hpp"
 #include "support/json_fields.hpp"
+#include "support/text.hpp"
 
 namespace npu::gnn {
 namespace {

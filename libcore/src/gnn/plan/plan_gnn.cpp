@@ -10,7 +10,7 @@
 // Cost for each k: the cut (csr/partition_sweep.cpp), then O(subgraphs * plans) estimates, the
 // selection, and the search, which simulates a fixed number of tasks. Nothing depends on a clock:
 // the same input gives the same plan.
-#include "npu/gnn/plan_gnn.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -21,6 +21,8 @@
 
 #include "csr/finish_partition.hpp"
 #include "gnn/graph/binary_graph.hpp"
+#include "gnn/graph/partition_file.hpp"
+#include "gnn/graph/symmetrize.hpp"
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/assemble_plan.hpp"
 #include "gnn/plan/device_cover.hpp"
@@ -28,8 +30,6 @@
 #include "gnn/plan/part_counts.hpp"
 #include "gnn/plan/plan_together.hpp"
 #include "gnn/plan/rank_makespan.hpp"
-#include "npu/gnn/partition_file.hpp"
-#include "npu/gnn/symmetrize.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "transport/transport.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads what npu-plan plans for: profile, model or the default layer, graph or table of subgraphs,
 // and the settings that change them. O(size of the files).
-#include "npu/gnn/plan_input.hpp"
+#include "gnn/plan/plan_input.hpp"
 
 #include <algorithm>
 #include <set>
@@ -10,7 +10,7 @@
 #include "gnn/plan/check_plan.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/target/device_facts.hpp"
+#include "target/device_facts.hpp"
 
 namespace npu::gnn {
 namespace {

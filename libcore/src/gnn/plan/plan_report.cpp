@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans for people: tables, a drawing and a trace of the simulated schedule. Nothing is recomputed.
 // O(size of the plan).
-#include "npu/gnn/plan_report.hpp"
+#include "gnn/plan/plan_report.hpp"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "gnn/graph/edge_rows.hpp"
-#include "npu/support/text.hpp"
 #include "support/chrome_trace.hpp"
+#include "support/text.hpp"
 
 namespace npu::gnn {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "npu/gnn/plan_input.hpp"
+#include "gnn/plan/plan_input.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::gnn {

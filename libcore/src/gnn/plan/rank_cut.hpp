@@ -5,10 +5,10 @@
 #include <functional>
 #include <vector>
 
+#include "csr/csr_graph.hpp"
 #include "gnn/plan/least_exchange.hpp"
 #include "gnn/plan/part_tree.hpp"
-#include "npu/csr/csr_graph.hpp"
-#include "npu/gnn/rank_plan.hpp"
+#include "gnn/plan/rank_plan.hpp"
 
 namespace npu::gnn {
 

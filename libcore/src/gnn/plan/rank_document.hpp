@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/rank_plan.hpp"
+#include "gnn/plan/rank_plan.hpp"
 #include "npu/support/json.hpp"
 #include "support/json_fields.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The document of measured links between ranks. O(links).
-#include "npu/gnn/rank_links.hpp"
+#include "gnn/plan/rank_links.hpp"
 
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "gnn/plan/assemble_plan.hpp"
+#include "gnn/plan/plan_input.hpp"
+#include "gnn/plan/rank_plan.hpp"
 #include "gnn/plan/replay_clusters.hpp"
 #include "gnn/plan/verify_ranks.hpp"
-#include "npu/gnn/plan_input.hpp"
-#include "npu/gnn/rank_plan.hpp"
 
 namespace npu::gnn {
 

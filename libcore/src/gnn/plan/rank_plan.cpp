@@ -5,7 +5,7 @@
 // ranks the cut edges are covered at the least cost (least_exchange.cpp); without sums every source
 // of a cut edge crosses. All rows of a layer are equally long, whether features or sums, so one
 // cover serves every layer. O(edges log edges), and one flow for each pair of ranks.
-#include "npu/gnn/rank_plan.hpp"
+#include "gnn/plan/rank_plan.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -14,13 +14,13 @@
 #include <numeric>
 #include <utility>
 
+#include "gnn/graph/halo.hpp"
 #include "gnn/plan/least_exchange.hpp"
 #include "gnn/plan/part_tree.hpp"
 #include "gnn/plan/rank_cut.hpp"
-#include "npu/gnn/halo.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "support/checked.hpp"
 
 namespace npu::gnn {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "npu/gnn/simulate.hpp"
+#include "gnn/plan/simulate.hpp"
 
 namespace npu::gnn {
 

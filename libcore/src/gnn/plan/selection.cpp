@@ -11,7 +11,7 @@
 // beats in every resource are left out beforehand (selection_table.cpp).
 //
 // Searches stop after a given amount of work, never after a time, so results are reproducible.
-#include "npu/gnn/selection.hpp"
+#include "gnn/plan/selection.hpp"
 
 #include <algorithm>
 #include <limits>

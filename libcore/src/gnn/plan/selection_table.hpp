@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "npu/gnn/selection.hpp"
+#include "gnn/plan/selection.hpp"
 
 namespace npu::gnn {
 

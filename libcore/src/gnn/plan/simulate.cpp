@@ -4,7 +4,7 @@
 // Every step starts the task that can start first (ties: by device, then by priority). Its start is
 // no later than that of any task that becomes ready afterwards, so the schedule is what work-
 // conserving workers do. O(tasks * queued) at worst, O(tasks * devices) if nothing waits.
-#include "npu/gnn/simulate.hpp"
+#include "gnn/plan/simulate.hpp"
 
 #include <algorithm>
 #include <limits>

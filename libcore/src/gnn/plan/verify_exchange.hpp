@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "gnn/model/staged_model.hpp"
+#include "gnn/plan/plan_document.hpp"
 #include "gnn/plan/verify_ranks.hpp"
-#include "npu/gnn/plan_document.hpp"
-#include "npu/gnn/staged_model.hpp"
 
 namespace npu::gnn {
 

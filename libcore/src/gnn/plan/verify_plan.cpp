@@ -7,7 +7,7 @@
 // above that of the multipliers is proven again by another search (verify_selection.cpp); one that
 // would take too long is reported as not proven here. O(edges log nodes) for the sizes, O(tasks^2)
 // for the replay.
-#include "npu/gnn/verify_plan.hpp"
+#include "gnn/plan/verify_plan.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,20 +17,20 @@
 #include <numeric>
 #include <set>
 
+#include "csr/metis_partitioner.hpp"
+#include "gnn/graph/partition_file.hpp"
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/check_plan.hpp"
 #include "gnn/plan/cluster_costs.hpp"
 #include "gnn/plan/count_sizes.hpp"
 #include "gnn/plan/device_cover.hpp"
+#include "gnn/plan/plan_document.hpp"
+#include "gnn/plan/plan_input.hpp"
 #include "gnn/plan/rank_makespan.hpp"
 #include "gnn/plan/replay_clusters.hpp"
+#include "gnn/plan/selection.hpp"
 #include "gnn/plan/verify_exchange.hpp"
 #include "gnn/plan/verify_ranks.hpp"
-#include "npu/csr/metis_partitioner.hpp"
-#include "npu/gnn/partition_file.hpp"
-#include "npu/gnn/plan_document.hpp"
-#include "npu/gnn/plan_input.hpp"
-#include "npu/gnn/selection.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 

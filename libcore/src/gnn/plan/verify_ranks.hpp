@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "npu/csr/csr_graph.hpp"
-#include "npu/gnn/rank_plan.hpp"
+#include "csr/csr_graph.hpp"
+#include "gnn/plan/rank_plan.hpp"
 
 namespace npu::gnn {
 

@@ -11,7 +11,7 @@
 #include <limits>
 #include <numeric>
 
-#include "npu/gnn/selection.hpp"
+#include "gnn/plan/selection.hpp"
 
 namespace npu::gnn {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 
 namespace npu::gnn {
 

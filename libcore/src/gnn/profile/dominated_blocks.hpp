@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "gnn/model/stage_table.hpp"
 #include "gnn/profile/block_point.hpp"
-#include "npu/gnn/stage_table.hpp"
 
 namespace npu::gnn {
 

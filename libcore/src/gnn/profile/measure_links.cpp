@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "npu/device/backend.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/tensor/tensor.hpp"
+#include "support/elapsed.hpp"
 #include "support/statistics.hpp"
 
 namespace npu::gnn {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "gnn/model/stage_table.hpp"
 #include "gnn/run/gnn_programs.hpp"
-#include "npu/gnn/stage_table.hpp"
 
 namespace npu::gnn {
 

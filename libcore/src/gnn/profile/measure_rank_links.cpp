@@ -10,10 +10,10 @@
 #include <cmath>
 #include <vector>
 
-#include "npu/gnn/rank_links.hpp"
-#include "npu/support/elapsed.hpp"
+#include "gnn/plan/rank_links.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "support/elapsed.hpp"
 #include "support/statistics.hpp"
 #include "transport/transport.hpp"
 

@@ -11,7 +11,7 @@
 // sizes are left out.
 //
 // Cost: (blocks * points * runs) executions; memory: the tensors of one point, weights aside.
-#include "npu/gnn/profile_gnn.hpp"
+#include "gnn/profile/profile_gnn.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,6 +20,8 @@
 #include <memory>
 #include <set>
 
+#include "gnn/graph/graph_reader.hpp"
+#include "gnn/model/staged_model.hpp"
 #include "gnn/profile/block_point.hpp"
 #include "gnn/profile/block_timing.hpp"
 #include "gnn/profile/dominated_blocks.hpp"
@@ -31,17 +33,15 @@
 #include "gnn/run/gnn_block.hpp"
 #include "gnn/run/plan_loader.hpp"
 #include "gnn/run/tensor_rows.hpp"
-#include "npu/gnn/graph_reader.hpp"
-#include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/profile/host_fingerprint.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
-#include "npu/target/device_facts.hpp"
 #include "npu/target/target.hpp"
+#include "profile/host_fingerprint.hpp"
+#include "support/elapsed.hpp"
 #include "support/statistics.hpp"
+#include "support/text.hpp"
+#include "target/device_facts.hpp"
 
 namespace npu::gnn {
 namespace {

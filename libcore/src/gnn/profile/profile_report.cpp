@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "npu/gnn/profile_gnn.hpp"
-#include "npu/support/text.hpp"
+#include "gnn/profile/profile_gnn.hpp"
 #include "support/json_fields.hpp"
+#include "support/text.hpp"
 
 namespace npu::gnn {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::gnn {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "npu/support/elapsed.hpp"
 #include "npu/support/ids.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu::gnn {
 namespace {

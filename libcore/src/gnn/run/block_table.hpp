@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "gnn/model/staged_model.hpp"
 #include "gnn/run/gnn_block.hpp"
 #include "gnn/run/task_graph.hpp"
 #include "gnn/run/unit_store.hpp"
-#include "npu/gnn/staged_model.hpp"
 
 namespace npu::gnn {
 

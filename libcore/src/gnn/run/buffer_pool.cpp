@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "npu/support/host_memory.hpp"
+#include "support/host_memory.hpp"
 
 namespace npu::gnn {
 namespace {

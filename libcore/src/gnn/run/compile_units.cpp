@@ -5,7 +5,7 @@
 // Tasks are those of the run, rank after rank, and so are blocks and programs; what differs is that
 // the programs are kept. The tasks of one rank and one block are in memory at a time. Cost: the
 // backends', plus that of loading the plan.
-#include "npu/gnn/compile_units.hpp"
+#include "gnn/run/compile_units.hpp"
 
 #include <algorithm>
 #include <map>
@@ -20,12 +20,12 @@
 #include "gnn/run/task_graph.hpp"
 #include "gnn/run/unit_bundle.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
 #include "support/digest.hpp"
+#include "support/elapsed.hpp"
 #include "support/new_folder.hpp"
+#include "support/text.hpp"
 
 namespace npu::gnn {
 namespace {

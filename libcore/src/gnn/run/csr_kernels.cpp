@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "device/isa_level.hpp"
 #include "gnn/run/row_vectors.hpp"
-#include "npu/device/isa_level.hpp"
 #include "support/thread_count.hpp"
 #include "support/thread_pool.hpp"
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "csr/csr_graph.hpp"
+#include "gnn/model/staged_model.hpp"
+#include "gnn/plan/plan_document.hpp"
 #include "gnn/run/rank_layout.hpp"
-#include "npu/csr/csr_graph.hpp"
-#include "npu/gnn/plan_document.hpp"
-#include "npu/gnn/staged_model.hpp"
 
 namespace npu::gnn {
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "gnn/model/staged_model.hpp"
 #include "gnn/run/gnn_matcher.hpp"
-#include "npu/gnn/staged_model.hpp"
 
 namespace npu::gnn {
 namespace {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "gnn/model/staged_model.hpp"
 #include "gnn/run/block_steps.hpp"
 #include "gnn/run/gnn_programs.hpp"
 #include "gnn/run/late_rows.hpp"
 #include "gnn/run/shared_array.hpp"
 #include "npu/device/backend.hpp"
-#include "npu/gnn/staged_model.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::gnn {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 #include "npu/ir/graph.hpp"
 
 namespace npu::gnn {

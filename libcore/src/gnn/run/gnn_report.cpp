@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report of running a plan: the document that npu-run writes, and a trace. O(steps).
-#include "npu/gnn/gnn_report.hpp"
+#include "gnn/run/gnn_report.hpp"
 
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
 #include "runtime/report_metrics.hpp"
 #include "support/chrome_trace.hpp"
+#include "support/text.hpp"
 
 namespace npu::gnn {
 namespace {

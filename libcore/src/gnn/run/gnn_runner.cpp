@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a plan of npu-plan: loads it (plan_loader.cpp), opens its devices, runs it once and then as
 // often as asked for (plan_executor.cpp), compares, and reports. The cost is that of these steps.
-#include "npu/gnn/gnn_runner.hpp"
+#include "gnn/run/gnn_runner.hpp"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "gnn/graph/features.hpp"
+#include "gnn/plan/verify_plan.hpp"
 #include "gnn/run/plan_devices.hpp"
 #include "gnn/run/plan_executor.hpp"
 #include "gnn/run/plan_loader.hpp"
@@ -15,11 +17,9 @@
 #include "gnn/run/rank_run.hpp"
 #include "gnn/run/tensor_rows.hpp"
 #include "gnn/run/unit_store.hpp"
-#include "npu/gnn/features.hpp"
-#include "npu/gnn/verify_plan.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/tensor/safetensors.hpp"
+#include "support/elapsed.hpp"
 #include "support/statistics.hpp"
 #include "tensor/npy.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu::gnn {

@@ -3,10 +3,10 @@
 
 #include <vector>
 
+#include "gnn/plan/plan_document.hpp"
 #include "gnn/run/gnn_programs.hpp"
+#include "gnn/run/gnn_runner.hpp"
 #include "npu/compile/cache.hpp"
-#include "npu/gnn/gnn_runner.hpp"
-#include "npu/gnn/plan_document.hpp"
 
 namespace npu::gnn {
 

@@ -9,11 +9,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "csr/metis_partitioner.hpp"
+#include "gnn/graph/features.hpp"
+#include "gnn/graph/graph_reader.hpp"
+#include "gnn/graph/partition_file.hpp"
 #include "gnn/plan/check_plan.hpp"
-#include "npu/csr/metis_partitioner.hpp"
-#include "npu/gnn/features.hpp"
-#include "npu/gnn/graph_reader.hpp"
-#include "npu/gnn/partition_file.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/tensor/safetensors.hpp"

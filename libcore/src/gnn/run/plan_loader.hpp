@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "csr/csr_graph.hpp"
 #include "gnn/graph/binary_graph.hpp"
+#include "gnn/graph/halo.hpp"
+#include "gnn/model/staged_model.hpp"
+#include "gnn/plan/plan_document.hpp"
 #include "gnn/run/device_layout.hpp"
+#include "gnn/run/gnn_runner.hpp"
 #include "gnn/run/task_graph.hpp"
-#include "npu/csr/csr_graph.hpp"
-#include "npu/gnn/gnn_runner.hpp"
-#include "npu/gnn/halo.hpp"
-#include "npu/gnn/plan_document.hpp"
-#include "npu/gnn/staged_model.hpp"
 #include "npu/support/progress.hpp"
 #include "npu/tensor/tensor.hpp"
 

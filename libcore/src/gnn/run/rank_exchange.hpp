@@ -10,8 +10,8 @@
 #include "gnn/run/late_rows.hpp"
 #include "gnn/run/rank_layout.hpp"
 #include "gnn/run/row_file.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/tensor/tensor.hpp"
+#include "support/elapsed.hpp"
 #include "transport/transport.hpp"
 
 namespace npu::gnn {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "gnn/graph/binary_graph.hpp"
+#include "gnn/graph/halo.hpp"
 #include "gnn/model/edge_sums.hpp"
+#include "gnn/plan/plan_document.hpp"
 #include "gnn/run/row_sums.hpp"
-#include "npu/gnn/halo.hpp"
-#include "npu/gnn/plan_document.hpp"
 #include "transport/transport.hpp"
 
 namespace npu::gnn {

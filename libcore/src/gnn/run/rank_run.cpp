@@ -14,15 +14,15 @@
 #include <cstring>
 #include <numeric>
 
+#include "gnn/graph/features.hpp"
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/option_digest.hpp"
 #include "gnn/run/rank_output.hpp"
 #include "gnn/run/run_digest.hpp"
 #include "gnn/run/unit_store.hpp"
-#include "npu/gnn/features.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/progress.hpp"
+#include "support/elapsed.hpp"
 #include "tensor/npy.hpp"
 
 namespace npu::gnn {

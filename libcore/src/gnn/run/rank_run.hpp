@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "gnn/run/gnn_report.hpp"
+#include "gnn/run/gnn_runner.hpp"
 #include "gnn/run/plan_loader.hpp"
 #include "gnn/run/rank_exchange.hpp"
 #include "gnn/run/rank_layout.hpp"
 #include "gnn/run/rank_output.hpp"
 #include "gnn/run/rank_stream.hpp"
-#include "npu/gnn/gnn_report.hpp"
-#include "npu/gnn/gnn_runner.hpp"
 #include "npu/support/ids.hpp"
 #include "transport/transport.hpp"
 

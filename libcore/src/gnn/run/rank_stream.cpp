@@ -12,8 +12,8 @@
 
 #include "gnn/run/plan_loader.hpp"
 #include "gnn/run/task_graph.hpp"
-#include "npu/support/elapsed.hpp"
 #include "npu/support/ids.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu::gnn {
 namespace {

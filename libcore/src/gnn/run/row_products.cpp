@@ -16,8 +16,8 @@
 #include <array>
 #include <utility>
 
+#include "device/isa_level.hpp"
 #include "gnn/run/row_vectors.hpp"
-#include "npu/device/isa_level.hpp"
 #include "support/thread_count.hpp"
 #include "support/thread_pool.hpp"
 

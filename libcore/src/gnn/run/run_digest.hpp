@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "npu/gnn/gnn_runner.hpp"
-#include "npu/gnn/plan_document.hpp"
+#include "gnn/plan/plan_document.hpp"
+#include "gnn/run/gnn_runner.hpp"
 
 namespace npu::gnn {
 

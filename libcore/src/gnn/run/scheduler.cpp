@@ -16,9 +16,9 @@
 #include <new>
 #include <utility>
 
-#include "npu/support/elapsed.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "support/elapsed.hpp"
 
 namespace npu::gnn {
 namespace {

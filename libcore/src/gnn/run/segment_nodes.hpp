@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu::gnn {

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <string>
 
+#include "gnn/model/staged_model.hpp"
 #include "gnn/run/task_graph.hpp"
-#include "npu/gnn/staged_model.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::gnn {

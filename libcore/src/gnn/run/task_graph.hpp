@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "gnn/graph/halo.hpp"
+#include "gnn/plan/plan_document.hpp"
 #include "gnn/run/gnn_block.hpp"
-#include "npu/gnn/halo.hpp"
-#include "npu/gnn/plan_document.hpp"
 
 namespace npu::gnn {
 

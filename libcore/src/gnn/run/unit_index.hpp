@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu::gnn {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "gnn/plan/plan_document.hpp"
 #include "gnn/run/gnn_block.hpp"
 #include "gnn/run/gnn_programs.hpp"
 #include "gnn/run/unit_index.hpp"
-#include "npu/gnn/plan_document.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::gnn {

@@ -17,10 +17,10 @@
 
 #include "ir/device_reason.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
 #include "partition/limits/working_set.hpp"
 #include "partition/placement/placement_problem.hpp"
 #include "partition/plan_builder.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

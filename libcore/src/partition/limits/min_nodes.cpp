@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "ir/device_reason.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {

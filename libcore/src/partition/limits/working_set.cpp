@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/support/checked.hpp"
+#include "ops/op_catalogue.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 

@@ -11,10 +11,10 @@
 #include <cmath>
 #include <map>
 
-#include "npu/partition/certificate.hpp"
 #include "npu/partition/metrics.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/support/ids.hpp"
+#include "partition/placement/certificate.hpp"
 #include "partition/placement/certificate_json.hpp"
 
 namespace npu {

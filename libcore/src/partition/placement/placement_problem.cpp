@@ -15,9 +15,9 @@
 #include <numeric>
 
 #include "ir/device_reason.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_name.hpp"
 #include "partition/plan_builder.hpp"
 #include "target/support_check.hpp"
 

@@ -13,8 +13,8 @@
 #include <tuple>
 
 #include "ir/device_reason.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {

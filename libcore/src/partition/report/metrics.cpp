@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

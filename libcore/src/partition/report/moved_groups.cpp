@@ -13,7 +13,7 @@
 
 #include "ir/fusion_section.hpp"
 #include "npu/passes/fuse.hpp"
-#include "npu/support/text.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <map>
 
-#include "npu/partition/report.hpp"
-#include "npu/support/checked.hpp"
 #include "partition/placement/certificate_json.hpp"
+#include "partition/report/report.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/partition/report.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 #include "partition/report/partition_json.hpp"
+#include "partition/report/report.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

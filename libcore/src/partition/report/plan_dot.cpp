@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "npu/ops/op_name.hpp"
-#include "npu/partition/report.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_name.hpp"
+#include "partition/report/report.hpp"
 #include "partition/strategies/blocks.hpp"
 #include "support/dot.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/metrics.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
+#include "support/checked.hpp"
 
 namespace npu {
 namespace {

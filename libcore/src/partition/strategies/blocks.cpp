@@ -20,9 +20,9 @@
 #include <string>
 
 #include "flow/dominators.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/strategies.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
 #include "partition/device_runs.hpp"
 #include "partition/fused_graph.hpp"
 #include "partition/plan_builder.hpp"

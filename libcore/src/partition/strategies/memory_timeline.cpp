@@ -11,8 +11,8 @@
 #include <queue>
 #include <utility>
 
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu {
 namespace {

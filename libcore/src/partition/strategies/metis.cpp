@@ -19,15 +19,15 @@
 #include <numeric>
 #include <optional>
 
-#include "npu/csr/metis_partitioner.hpp"
-#include "npu/ops/op_catalogue.hpp"
+#include "csr/metis_partitioner.hpp"
 #include "npu/partition/strategies.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_catalogue.hpp"
 #include "partition/device_runs.hpp"
 #include "partition/fused_graph.hpp"
 #include "partition/plan_builder.hpp"
+#include "support/checked.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu {
 

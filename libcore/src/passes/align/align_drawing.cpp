@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "npu/ops/op_name.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_name.hpp"
 #include "passes/align/align_problem.hpp"
 #include "support/dot.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -13,15 +13,15 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_catalogue.hpp"
 #include "passes/align/align_origins.hpp"
 #include "passes/align/align_problem.hpp"
 #include "passes/align/align_rewrite.hpp"
 #include "passes/align/align_section.hpp"
 #include "passes/align/align_solve.hpp"
 #include "passes/align/channel_norms.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

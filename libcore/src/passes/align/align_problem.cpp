@@ -14,10 +14,10 @@
 #include <unordered_map>
 
 #include "ir/stated_partition.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/ops/schema.hpp"
-#include "npu/support/checked.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "ops/schema.hpp"
+#include "support/checked.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu::align {

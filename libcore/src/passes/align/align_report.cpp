@@ -5,8 +5,8 @@
 #include <map>
 #include <tuple>
 
-#include "npu/support/text.hpp"
 #include "passes/align/align_section.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

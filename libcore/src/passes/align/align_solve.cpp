@@ -27,7 +27,7 @@
 #include <stdexcept>
 
 #include "flow/min_cut.hpp"
-#include "npu/support/checked.hpp"
+#include "support/checked.hpp"
 
 namespace npu::align {
 namespace {

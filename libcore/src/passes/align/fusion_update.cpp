@@ -12,8 +12,8 @@
 
 #include "ir/fusion_section.hpp"
 #include "npu/ir/subgraph.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/support/checked.hpp"
+#include "ops/op_catalogue.hpp"
+#include "support/checked.hpp"
 
 namespace npu::align {
 namespace {

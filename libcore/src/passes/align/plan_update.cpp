@@ -11,9 +11,9 @@
 #include "ir/partition_section.hpp"
 #include "npu/cost/cost_model.hpp"
 #include "npu/ir/subgraph.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/support/checked.hpp"
+#include "ops/op_catalogue.hpp"
 #include "passes/align/channel_norms.hpp"
+#include "support/checked.hpp"
 
 namespace npu::align {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "npu/ops/op_catalogue.hpp"
+#include "ops/op_catalogue.hpp"
 #include "passes/align/align_problem.hpp"
 #include "support/json_fields.hpp"
 

@@ -16,12 +16,12 @@
 #include <map>
 
 #include "ir/fusion_section.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/passes/fuse.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_catalogue.hpp"
 #include "passes/fusion/fusion_builder.hpp"
+#include "support/checked.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

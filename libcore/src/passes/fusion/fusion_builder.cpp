@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "npu/ops/op_name.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_name.hpp"
+#include "support/text.hpp"
 
 namespace npu::fusion {
 namespace {

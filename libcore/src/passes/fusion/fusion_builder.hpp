@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/passes/fuse.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::fusion {
 

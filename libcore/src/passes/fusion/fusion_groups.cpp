@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the groups that a document or a sub-IR states, and says which of them are kernels.
-#include "npu/passes/fusion_groups.hpp"
+#include "passes/fusion/fusion_groups.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "ir/fusion_section.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/schema.hpp"
 #include "npu/passes/fuse.hpp"
 #include "ops/align_class.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/schema.hpp"
 #include "passes/fusion/fusion_builder.hpp"
 #include "support/json_fields.hpp"
 

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <map>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/passes/fusion_groups.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
 #include "npu/target/target.hpp"
+#include "ops/op_catalogue.hpp"
 #include "passes/fusion/fusion_builder.hpp"
+#include "passes/fusion/fusion_groups.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace fusion {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "npu/passes/fusion_groups.hpp"
+#include "passes/fusion/fusion_groups.hpp"
 #include "passes/fusion/kernel_patterns.hpp"
 
 namespace npu::fusion {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "npu/ops/schema.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/schema.hpp"
 
 namespace npu::fusion {
 namespace {

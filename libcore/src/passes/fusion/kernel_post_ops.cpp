@@ -10,7 +10,7 @@
 // kernel does both. O(nodes + edges).
 #include <algorithm>
 
-#include "npu/ops/schema.hpp"
+#include "ops/schema.hpp"
 #include "passes/fusion/kernel_patterns.hpp"
 
 namespace npu::fusion {

@@ -13,9 +13,9 @@
 // groups is a group of its own that needs no kernel. O(nodes + edges).
 #include <algorithm>
 
-#include "npu/ops/broadcast_runs.hpp"
-#include "npu/ops/moved_ops.hpp"
-#include "npu/ops/op_name.hpp"
+#include "ops/broadcast_runs.hpp"
+#include "ops/moved_ops.hpp"
+#include "ops/op_name.hpp"
 #include "passes/fusion/kernel_patterns.hpp"
 
 namespace npu::fusion {

@@ -13,8 +13,8 @@
 #include <set>
 
 #include "npu/support/file_io.hpp"
-#include "npu/support/text.hpp"
 #include "passes/fusion/fusion_builder.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "npu/support/ids.hpp"
-#include "npu/support/text.hpp"
 #include "passes/quantize/precision_times.hpp"
+#include "support/text.hpp"
 
 namespace npu::quantize {
 namespace {

@@ -12,13 +12,13 @@
 #include <array>
 #include <string_view>
 
-#include "npu/ops/broadcast_runs.hpp"
-#include "npu/ops/moved_ops.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/ops/schema.hpp"
-#include "npu/quant/weight_operand.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/broadcast_runs.hpp"
+#include "ops/moved_ops.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "ops/schema.hpp"
+#include "quant/weight_operand.hpp"
 
 namespace npu::quantize {
 namespace {

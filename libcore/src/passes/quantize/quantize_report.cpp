@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <map>
 
-#include "npu/ops/op_name.hpp"
 #include "npu/passes/quantize.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_name.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

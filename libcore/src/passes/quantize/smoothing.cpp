@@ -14,12 +14,12 @@
 #include <optional>
 #include <string_view>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/ops/schema.hpp"
-#include "npu/quant/weight_operand.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "ops/schema.hpp"
 #include "quant/product_errors.hpp"
+#include "quant/weight_operand.hpp"
 
 namespace npu::quantize {
 namespace {

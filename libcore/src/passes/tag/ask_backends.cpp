@@ -12,9 +12,9 @@
 #include <numeric>
 
 #include "npu/ir/subgraph.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
+#include "ops/op_name.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {

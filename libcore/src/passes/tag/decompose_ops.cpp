@@ -20,9 +20,9 @@
 #include "ir/graph_editor.hpp"
 #include "ir/mention_form.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/ids.hpp"
 #include "ops/decompositions.hpp"
+#include "ops/op_name.hpp"
 #include "target/decompose_list.hpp"
 #include "target/support_check.hpp"
 

@@ -11,11 +11,11 @@
 
 #include <algorithm>
 
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
-#include "npu/support/checked.hpp"
 #include "npu/support/ids.hpp"
 #include "ops/constant_ops.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "support/checked.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {

@@ -19,14 +19,14 @@
 
 #include "ir/device_reason.hpp"
 #include "ir/folded_nodes.hpp"
-#include "npu/ops/op_catalogue.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/log.hpp"
-#include "npu/support/text.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 #include "passes/tag/ask_backends.hpp"
 #include "passes/tag/decompose_ops.hpp"
 #include "passes/tag/find_constants.hpp"
+#include "support/text.hpp"
 #include "target/quantization_rules.hpp"
 #include "target/support_check.hpp"
 

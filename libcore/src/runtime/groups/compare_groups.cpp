@@ -15,8 +15,8 @@
 #include <unordered_set>
 
 #include "npu/ir/subgraph.hpp"
-#include "npu/ops/op_name.hpp"
 #include "npu/support/error.hpp"
+#include "ops/op_name.hpp"
 #include "runtime/groups/reduce_group.hpp"
 #include "runtime/tap_tensors.hpp"
 

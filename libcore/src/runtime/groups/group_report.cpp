@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "npu/runtime/group_comparison.hpp"
-#include "npu/support/text.hpp"
 #include "runtime/report_numbers.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {

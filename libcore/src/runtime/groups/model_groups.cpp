@@ -13,9 +13,9 @@
 
 #include "compile/sub_ir.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/passes/fusion_groups.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "passes/fusion/fusion_groups.hpp"
 
 namespace npu {
 namespace {

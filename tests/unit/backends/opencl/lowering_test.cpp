@@ -8,7 +8,6 @@
 
 #include "catch.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/passes/fuse.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/error.hpp"
@@ -16,6 +15,7 @@
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
 #include "op_table.hpp"
+#include "ops/op_catalogue.hpp"
 
 namespace npu::opencl {
 namespace {

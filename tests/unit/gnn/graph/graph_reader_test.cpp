@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readers of graphs and features: what they accept, what they refuse and with which place.
-#include "npu/gnn/graph_reader.hpp"
+#include "gnn/graph/graph_reader.hpp"
 
 #include <cstring>
 
 #include "catch.hpp"
-#include "npu/gnn/features.hpp"
-#include "npu/gnn/partition_file.hpp"
-#include "npu/gnn/symmetrize.hpp"
+#include "gnn/graph/features.hpp"
+#include "gnn/graph/partition_file.hpp"
+#include "gnn/graph/symmetrize.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/tensor/safetensors.hpp"

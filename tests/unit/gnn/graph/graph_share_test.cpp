@@ -15,7 +15,7 @@
 
 #include "catch.hpp"
 #include "gnn/graph/binary_graph.hpp"
-#include "npu/gnn/symmetrize.hpp"
+#include "gnn/graph/symmetrize.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured tables: reading them, and estimates between and beyond their points.
-#include "npu/gnn/stage_table.hpp"
+#include "gnn/model/stage_table.hpp"
 
 #include <cmath>
 

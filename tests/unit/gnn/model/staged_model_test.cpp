@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Staged models of any shape end in a message with a place, never in an internal error.
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 
 #include "catch.hpp"
 #include "npu/support/file_io.hpp"

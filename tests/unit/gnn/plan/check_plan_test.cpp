@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "catch.hpp"
-#include "npu/gnn/plan_gnn.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 #include "npu/support/error.hpp"
 
 using namespace npu;

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "catch.hpp"
-#include "npu/gnn/simulate.hpp"
+#include "gnn/plan/simulate.hpp"
 #include "npu/support/ids.hpp"
 
 using namespace npu;

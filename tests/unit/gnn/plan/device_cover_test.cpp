@@ -7,9 +7,9 @@
 #include <set>
 
 #include "catch.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 #include "gnn/plan/verify_exchange.hpp"
-#include "npu/gnn/plan_gnn.hpp"
-#include "npu/gnn/verify_plan.hpp"
+#include "gnn/plan/verify_plan.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "support/temporary_folder.hpp"

@@ -8,7 +8,7 @@
 #include "catch.hpp"
 #include "gnn/plan/least_exchange.hpp"
 #include "gnn/plan/rank_cut.hpp"
-#include "npu/gnn/rank_plan.hpp"
+#include "gnn/plan/rank_plan.hpp"
 
 using namespace npu;
 using namespace npu::gnn;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The document of a plan: round trips are exact to the byte, and every fault is located.
-#include "npu/gnn/plan_document.hpp"
+#include "gnn/plan/plan_document.hpp"
 
 #include "catch.hpp"
-#include "npu/gnn/plan_gnn.hpp"
-#include "npu/gnn/plan_report.hpp"
+#include "gnn/plan/plan_gnn.hpp"
+#include "gnn/plan/plan_report.hpp"
 #include "npu/support/error.hpp"
 
 using namespace npu;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans: all classes of them, simulation by hand, brute force over all plans, and a table of
 // published form.
-#include "npu/gnn/plan_gnn.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "catch.hpp"
-#include "npu/gnn/simulate.hpp"
-#include "npu/gnn/staged_model.hpp"
-#include "npu/gnn/verify_plan.hpp"
+#include "gnn/model/staged_model.hpp"
+#include "gnn/plan/simulate.hpp"
+#include "gnn/plan/verify_plan.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/target/device_facts.hpp"
 #include "support/temporary_folder.hpp"
+#include "target/device_facts.hpp"
 
 using namespace npu;
 using namespace npu::gnn;

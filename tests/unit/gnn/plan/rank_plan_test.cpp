@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts on ranks: the tree, its order, what crosses, the document and the check.
-#include "npu/gnn/rank_plan.hpp"
+#include "gnn/plan/rank_plan.hpp"
 
 #include <algorithm>
 #include <random>
@@ -8,10 +8,10 @@
 #include "catch.hpp"
 #include "gnn/model/edge_sums.hpp"
 #include "gnn/plan/part_tree.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 #include "gnn/plan/rank_document.hpp"
+#include "gnn/plan/verify_plan.hpp"
 #include "gnn/plan/verify_ranks.hpp"
-#include "npu/gnn/plan_gnn.hpp"
-#include "npu/gnn/verify_plan.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "support/temporary_folder.hpp"

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "catch.hpp"
-#include "npu/gnn/simulate.hpp"
+#include "gnn/plan/simulate.hpp"
 
 using namespace npu::gnn;
 

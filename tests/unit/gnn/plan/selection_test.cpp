@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selection against exhaustive search, and its certificates.
-#include "npu/gnn/selection.hpp"
+#include "gnn/plan/selection.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "catch.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 #include "gnn/run/device_layout.hpp"
-#include "npu/gnn/gnn_runner.hpp"
-#include "npu/gnn/plan_gnn.hpp"
+#include "gnn/run/gnn_runner.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "support/temporary_folder.hpp"

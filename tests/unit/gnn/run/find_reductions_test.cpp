@@ -3,8 +3,8 @@
 #include "gnn/run/find_reductions.hpp"
 
 #include "catch.hpp"
+#include "gnn/model/staged_model.hpp"
 #include "gnn/run/plan_loader.hpp"
-#include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 
 using namespace npu;

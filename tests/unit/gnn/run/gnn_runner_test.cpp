@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans that run: padding never counts, a failing device is replaced, reductions are right.
-#include "npu/gnn/gnn_runner.hpp"
+#include "gnn/run/gnn_runner.hpp"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "catch.hpp"
+#include "device/isa_level.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 #include "gnn/run/csr_kernels.hpp"
 #include "npu/device/backend.hpp"
-#include "npu/device/isa_level.hpp"
-#include "npu/gnn/plan_gnn.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "support/temporary_folder.hpp"

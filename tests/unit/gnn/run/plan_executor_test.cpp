@@ -14,9 +14,9 @@
 #include <set>
 
 #include "catch.hpp"
+#include "gnn/graph/features.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 #include "gnn/run/plan_devices.hpp"
-#include "npu/gnn/features.hpp"
-#include "npu/gnn/plan_gnn.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/support/file_io.hpp"

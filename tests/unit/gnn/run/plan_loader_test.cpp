@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "catch.hpp"
-#include "npu/gnn/plan_gnn.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"

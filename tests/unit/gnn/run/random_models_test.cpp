@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "gnn/graph/features.hpp"
+#include "gnn/graph/graph_reader.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 #include "gnn/run/gnn_block.hpp"
+#include "gnn/run/gnn_runner.hpp"
 #include "gnn/run/plan_devices.hpp"
 #include "gnn/run/plan_loader.hpp"
-#include "npu/gnn/features.hpp"
-#include "npu/gnn/gnn_runner.hpp"
-#include "npu/gnn/graph_reader.hpp"
-#include "npu/gnn/plan_gnn.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/tensor/safetensors.hpp"

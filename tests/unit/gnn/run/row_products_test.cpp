@@ -10,10 +10,10 @@
 #include <random>
 
 #include "catch.hpp"
+#include "gnn/model/staged_model.hpp"
 #include "gnn/run/block_steps.hpp"
 #include "gnn/run/find_products.hpp"
 #include "gnn/run/plan_loader.hpp"
-#include "npu/gnn/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "set_variable.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/model/staged_model.hpp"
 #include "npu/ir/json_reader.hpp"
 
 using namespace npu;

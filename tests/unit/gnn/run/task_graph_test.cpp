@@ -4,7 +4,7 @@
 #include "gnn/run/task_graph.hpp"
 
 #include "catch.hpp"
-#include "npu/gnn/graph_reader.hpp"
+#include "gnn/graph/graph_reader.hpp"
 #include "npu/support/error.hpp"
 
 using namespace npu;

@@ -5,8 +5,8 @@
 #include "graph_builder.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
+#include "partition/placement/certificate.hpp"
 #include "partition/plan_checks.hpp"
 
 using namespace npu;

@@ -7,11 +7,11 @@
 #include "cost/measured_cost.hpp"
 #include "graph_builder.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
 #include "npu/partition/strategies.hpp"
 #include "npu/passes/tag.hpp"
+#include "partition/placement/certificate.hpp"
+#include "partition/report/report.hpp"
 
 using namespace npu;
 using npu::test::GraphBuilder;

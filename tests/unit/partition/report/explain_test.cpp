@@ -6,9 +6,9 @@
 #include "graph_builder.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/file_io.hpp"
+#include "partition/report/report.hpp"
 
 using namespace npu;
 using namespace npu::test;

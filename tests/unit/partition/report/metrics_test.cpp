@@ -7,10 +7,10 @@
 #include "catch.hpp"
 #include "cost/roofline.hpp"
 #include "graph_builder.hpp"
-#include "npu/partition/report.hpp"
 #include "npu/partition/strategies.hpp"
 #include "partition/plan_checks.hpp"
 #include "partition/report/partition_json.hpp"
+#include "partition/report/report.hpp"
 
 using namespace npu;
 using namespace npu::test;

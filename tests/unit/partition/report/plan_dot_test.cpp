@@ -4,8 +4,8 @@
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
-#include "npu/partition/report.hpp"
 #include "npu/partition/strategies.hpp"
+#include "partition/report/report.hpp"
 
 using namespace npu;
 using namespace npu::test;

@@ -6,11 +6,11 @@
 #include "graph_builder.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
 #include "npu/passes/fuse.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/file_io.hpp"
 #include "partition/plan_checks.hpp"
+#include "partition/report/report.hpp"
 
 using namespace npu;
 using namespace npu::test;

@@ -4,10 +4,10 @@
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
+#include "ops/op_catalogue.hpp"
 #include "partition/plan_checks.hpp"
+#include "partition/report/report.hpp"
 
 using namespace npu;
 using namespace npu::test;

@@ -5,13 +5,13 @@
 #include "catch.hpp"
 #include "cost/roofline.hpp"
 #include "graph_builder.hpp"
-#include "npu/partition/certificate.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
 #include "npu/partition/strategies.hpp"
 #include "npu/passes/tag.hpp"
+#include "partition/placement/certificate.hpp"
 #include "partition/placement/placement_solver.hpp"
 #include "partition/plan_checks.hpp"
+#include "partition/report/report.hpp"
 #include "target/support_check.hpp"
 
 using namespace npu;

@@ -6,13 +6,13 @@
 #include "catch.hpp"
 #include "graph_builder.hpp"
 #include "npu/ir/json_reader.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/partition/report.hpp"
 #include "npu/passes/fuse.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/file_io.hpp"
+#include "ops/op_catalogue.hpp"
 #include "partition/plan_checks.hpp"
+#include "partition/report/report.hpp"
 #include "partition/strategies/tiling_advice.hpp"
 
 using namespace npu;

@@ -6,11 +6,11 @@
 #include "catch.hpp"
 #include "graph_builder.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/ops/op_catalogue.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/passes/fuse.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/file_io.hpp"
+#include "ops/op_catalogue.hpp"
 #include "partition/plan_checks.hpp"
 
 using namespace npu;

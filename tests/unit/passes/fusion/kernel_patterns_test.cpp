@@ -4,8 +4,8 @@
 #include "catch.hpp"
 #include "graph_builder.hpp"
 #include "npu/passes/fuse.hpp"
-#include "npu/passes/fusion_groups.hpp"
 #include "npu/target/target.hpp"
+#include "passes/fusion/fusion_groups.hpp"
 
 using namespace npu;
 using namespace npu::test;

@@ -14,9 +14,9 @@
 #include "npu/passes/fuse.hpp"
 #include "npu/passes/quantize.hpp"
 #include "npu/passes/tag.hpp"
-#include "npu/quant/weight_operand.hpp"
 #include "passes/quantize/precision_problem.hpp"
 #include "passes/quantize/precision_solve.hpp"
+#include "quant/weight_operand.hpp"
 #include "set_variable.hpp"
 
 namespace npu::test {

@@ -9,7 +9,7 @@
 #include "npu/cost/node_table.hpp"
 #include "npu/passes/quantize.hpp"
 #include "npu/passes/tag.hpp"
-#include "npu/quant/weight_operand.hpp"
+#include "quant/weight_operand.hpp"
 
 namespace npu::test {
 namespace {

@@ -8,10 +8,10 @@
 #include "graph_builder.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/passes/tag.hpp"
-#include "npu/target/list_ops.hpp"
 #include "npu/target/target.hpp"
 #include "ops/decompositions.hpp"
 #include "target/decompose_list.hpp"
+#include "target/list_ops.hpp"
 
 namespace npu {
 namespace {

@@ -15,9 +15,9 @@
 
 #include "catch.hpp"
 #include "kernels/integer_product.hpp"
-#include "npu/support/checked.hpp"
 #include "program/layout.hpp"
 #include "program/post_ops.hpp"
+#include "support/checked.hpp"
 
 namespace npu::onednn {
 namespace {

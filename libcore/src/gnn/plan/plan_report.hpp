@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "npu/gnn/plan_document.hpp"
-#include "npu/gnn/plan_gnn.hpp"
+#include "gnn/plan/plan_document.hpp"
+#include "gnn/plan/plan_gnn.hpp"
 
 namespace npu::gnn {
 

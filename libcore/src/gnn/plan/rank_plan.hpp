@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "npu/csr/csr_graph.hpp"
-#include "npu/gnn/rank_links.hpp"
-#include "npu/gnn/staged_model.hpp"
+#include "csr/csr_graph.hpp"
+#include "gnn/model/staged_model.hpp"
+#include "gnn/plan/rank_links.hpp"
 
 namespace npu::gnn {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "npu/csr/partition_sweep.hpp"
+#include "csr/partition_sweep.hpp"
 
 namespace npu {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "npu/csr/csr_graph.hpp"
+#include "csr/csr_graph.hpp"
 
 namespace npu::gnn {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "npu/ops/op_name.hpp"
-#include "npu/ops/schema.hpp"
+#include "ops/op_name.hpp"
+#include "ops/schema.hpp"
 
 namespace npu {
 
@@ -97,7 +97,7 @@ FusionRole fusion_role(std::string_view op_type);
 /// Every op that the catalogue knows, by name.
 std::vector<std::string_view> catalogued_ops();
 
-/// Those of one family (npu/ops/op_name.hpp), by name: overloads and their in-place forms.
+/// Those of one family (ops/op_name.hpp), by name: overloads and their in-place forms.
 std::span<const std::string_view> op_forms(std::string_view family);
 
 /// The row for a catalogued op in a table sorted by `op_type`: the one that names the op, or else

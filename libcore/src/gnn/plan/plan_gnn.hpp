@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/plan_document.hpp"
-#include "npu/gnn/plan_input.hpp"
+#include "gnn/plan/plan_document.hpp"
+#include "gnn/plan/plan_input.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/progress.hpp"
 

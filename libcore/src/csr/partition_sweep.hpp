@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "npu/csr/metis_partitioner.hpp"
+#include "csr/metis_partitioner.hpp"
 #include "npu/support/progress.hpp"
 
 namespace npu {
@@ -13,7 +13,7 @@ enum class Partitioner {
   kAutomatic,   ///< kMultilevel from kManyEdges edges on, unless the halo is to be small
   kMetis,       ///< METIS cuts the graph anew for each number of parts and each seed
   kMultilevel,  ///< the graph is coarsened once, METIS cuts what is left, parts are refined
-  kPtScotch,  ///< several processes cut the graph, not partition_sweep; see npu/csr/found_parts.hpp
+  kPtScotch,    ///< several processes cut the graph, not partition_sweep; see csr/found_parts.hpp
 };
 
 /// Undirected edges from which on kAutomatic coarsens a graph.

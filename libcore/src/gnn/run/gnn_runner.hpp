@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "gnn/run/gnn_report.hpp"
 #include "npu/compile/cache.hpp"
-#include "npu/gnn/gnn_report.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/progress.hpp"
 #include "npu/tensor/tensor.hpp"

@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "npu/ops/op_name.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/csr/csr_graph.hpp"
+#include "csr/csr_graph.hpp"
 
 namespace npu {
 

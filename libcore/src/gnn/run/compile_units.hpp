@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/gnn_runner.hpp"
+#include "gnn/run/gnn_runner.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/progress.hpp"
 

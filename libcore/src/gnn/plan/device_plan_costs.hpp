@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/device_plan.hpp"
-#include "npu/gnn/halo.hpp"
-#include "npu/gnn/stage_table.hpp"
-#include "npu/gnn/staged_model.hpp"
+#include "gnn/graph/halo.hpp"
+#include "gnn/model/stage_table.hpp"
+#include "gnn/model/staged_model.hpp"
+#include "gnn/plan/device_plan.hpp"
 
 namespace npu::gnn {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "npu/gnn/device_exchange.hpp"
-#include "npu/gnn/halo.hpp"
-#include "npu/gnn/rank_plan.hpp"
-#include "npu/gnn/stage_table.hpp"
+#include "gnn/graph/halo.hpp"
+#include "gnn/model/stage_table.hpp"
+#include "gnn/plan/device_exchange.hpp"
+#include "gnn/plan/rank_plan.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu::gnn {

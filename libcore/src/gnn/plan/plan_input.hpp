@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "npu/csr/found_parts.hpp"
-#include "npu/csr/partition_sweep.hpp"
-#include "npu/gnn/device_plan_costs.hpp"
-#include "npu/gnn/graph_reader.hpp"
-#include "npu/gnn/plan_document.hpp"
-#include "npu/gnn/stage_table.hpp"
-#include "npu/gnn/staged_model.hpp"
+#include "csr/found_parts.hpp"
+#include "csr/partition_sweep.hpp"
+#include "gnn/graph/graph_reader.hpp"
+#include "gnn/model/stage_table.hpp"
+#include "gnn/model/staged_model.hpp"
+#include "gnn/plan/device_plan_costs.hpp"
+#include "gnn/plan/plan_document.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/progress.hpp"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "npu/gnn/gnn_runner.hpp"
-#include "npu/gnn/stage_table.hpp"
+#include "gnn/model/stage_table.hpp"
+#include "gnn/run/gnn_runner.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/progress.hpp"
 
