@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops of the catalogue that the generator draws: conformance/op_oracle.hpp's, and the rows
-// here.
+// The ops of the catalogue that the generator draws: conformance/oracle/op_oracle.hpp's, and the
+// rows here.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
-#include "conformance/op_oracle.hpp"
-#include "conformance/reduce.hpp"
+#include "conformance/oracle/op_oracle.hpp"
+#include "conformance/oracle/reduce.hpp"
 
 namespace npu::test {
 

@@ -9,10 +9,10 @@
 #include <optional>
 #include <utility>
 
-#include "conformance/captured_output.hpp"
-#include "conformance/cases.hpp"
+#include "conformance/cases/cases.hpp"
 #include "conformance/check_report.hpp"
-#include "conformance/child_process.hpp"
+#include "conformance/harness/captured_output.hpp"
+#include "conformance/harness/child_process.hpp"
 #include "device/device_call.hpp"
 #include "device/probe.hpp"
 #include "npu/device/backend.hpp"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/graph_spec.hpp"
+#include "conformance/harness/graph_spec.hpp"
 #include "device/queue.hpp"
 #include "profile/machine_rates.hpp"
 #include "support/elapsed.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/graph_spec.hpp"
+#include "conformance/harness/graph_spec.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
 

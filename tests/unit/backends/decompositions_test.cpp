@@ -16,8 +16,8 @@
 
 #include "backends/op_corpus.hpp"
 #include "catch.hpp"
-#include "conformance/graph_spec.hpp"
-#include "conformance/op_oracle.hpp"
+#include "conformance/harness/graph_spec.hpp"
+#include "conformance/oracle/op_oracle.hpp"
 #include "graph_builder.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/partition/partition_graph.hpp"

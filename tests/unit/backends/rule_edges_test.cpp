@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "conformance/graph_spec.hpp"
+#include "conformance/harness/graph_spec.hpp"
 #include "graph_builder.hpp"
 #include "npu/device/backend.hpp"
 #include "npu/ir/json_reader.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conformance/op_oracle.hpp"
+#include "conformance/oracle/op_oracle.hpp"
 
 #include <algorithm>
 #include <cmath>
