@@ -68,9 +68,9 @@ exec awk -v list="$list" '
     if ("libcore/include/" name in known) return "libcore/include/" name
     if ("libcore/src/" name in known) return "libcore/src/" name
     if ("libcore/backends/" name in known) return "libcore/backends/" name
-    if ("libcore/backends/onednn/" name in known) return "libcore/backends/onednn/" name
-    if ("libcore/frontends/onnx/" name in known) return "libcore/frontends/onnx/" name
-    if ("libcore/backends/aten/" name in known) return "libcore/backends/aten/" name
+    # Folders of one backend or frontend, which others have, too.
+    if (match(FILENAME, "^libcore/(backends|frontends)/[^/]*/") &&
+        substr(FILENAME, 1, RLENGTH) name in known) return substr(FILENAME, 1, RLENGTH) name
     if ("tools/common/" name in known) return "tools/common/" name
     return ""
   }

@@ -40,6 +40,10 @@ echo '#include "gnn/plan/plan_gnn.hpp"' | plant libcore/src/gnn/graph/halo.cpp
 expect 'module gnn/graph includes "gnn/plan/plan_gnn.hpp" of gnn/plan' sh "$checks/check_modules.sh"
 uproot libcore/src/gnn/graph/halo.cpp
 
+echo '#include "lowering/plan.hpp"' | plant libcore/backends/opencl/driver/clock.cpp
+expect 'module backends/opencl/driver includes "lowering/plan.hpp" of backends/opencl/lowering' sh "$checks/check_modules.sh"
+uproot libcore/backends/opencl/driver/clock.cpp
+
 mkdir "$copy/libcore/src/novelty"
 echo 'int x;' | plant libcore/src/novelty/thing.cpp
 expect 'its module "novelty" is not in the list' sh "$checks/check_modules.sh"

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel for each fusion group, in an order in which each reads what is there.
+//
+// Views are no kernels: whoever reads them computes their places. A group that no one kernel
+// computes is split into its nodes, which the report says. Kernels with the same text are one. A
+// graph output is written where it is computed, or copied if it is a view, an input or a weight.
+// O(nodes + edges) besides the texts.
+#include "lowering/lower_graph.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+
+#include "kernels/group_kernel.hpp"
+#include "lowering/scratch_plan.hpp"
+#include "npu/support/error.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "ops/op_table.hpp"
+
+namespace npu::opencl {
+namespace {
+
+constexpr const char* kHelpers = R"cl(
+ushort npu_bfloat16(float x) {
+  const uint bits = as_uint(x);
+  if (x != x) return (ushort)((bits >> 16) | 0x40);
+  return (ushort)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+float npu_cubic_near(float x) { return (1.25f * x - 2.25f) * x * x + 1; }
+float npu_cubic_far(float x) { return ((-0.75f * x + 3.75f) * x - 6) * x + 3; }
+float npu_reflected(float x, float low, float span) {
+  if (span <= 0) return 0;
+  const float away = fabs(x - low);
+  const float rest = fmod(away, span);
+  return ((int)floor(away / span)) % 2 == 0 ? rest + low : span - rest + low;
+}
+)cl";
+
+/// Nodes that become one kernel.
+struct KernelNodes {
+  std::vector<NodeId> nodes;
+  std::string pattern;
+};
+
+struct Split {
+  std::string pattern;
+  std::string node;
+  std::string reason;
+};
+
+class GroupCompiler {
+ public:
+  GroupCompiler(const Graph& graph, Machine machine)
+      : graph_(graph), model_(graph, machine, find_row), kernel_of_(graph.nodes().size(), -1) {}
+
+  LoweredGraph run(const std::function<void(std::size_t, std::size_t)>& progress) {
+    find_readers();
+    plan_kernels();
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      progress(i, planned_.size());
+      compile_kernel(planned_[i]);
+    }
+    copy_outputs();
+    place_tensors();
+    fill_tensors();
+    LoweredGraph result;
+    result.report = report();
+    result.source = source();
+    result.plan = std::move(plan_);
+    for (const Pending& each : pending_) result.tunables.push_back(each.kernel.tunable);
+    return result;
+  }
+
+ private:
+  struct Pending {
+    GeneratedKernel kernel;
+    std::uint64_t number = 0;
+    std::vector<NodeId> nodes;
+    std::int32_t output = -1;  ///< that it only copies to
+  };
+
+  // ---- What is needed, and by whom ----
+
+  /// The tensor in memory, or computed by a kernel, whose elements a tensor is made of.
+  TensorId root_of(TensorId id) const {
+    for (;;) {
+      const NodeId producer = graph_.tensor(id).producer;
+      if (!producer.valid() || !model_.is_view(producer)) return id;
+      const Node& node = graph_.node(producer);
+      const TensorId next = node.op_type == kGetitem ? same_order_operand(model_, producer)
+                            : node.inputs.empty()    ? TensorId{}
+                                                     : node.inputs[0];
+      if (!next.valid()) return id;
+      id = next;
+    }
+  }
+
+  void find_readers() {
+    readers_.resize(graph_.tensors().size());
+    is_output_.resize(graph_.tensors().size(), false);
+    std::vector<bool> is_needed(graph_.nodes().size(), false);
+    std::vector<NodeId> open;
+    const auto need = [&](TensorId id) {
+      const NodeId producer = graph_.tensor(root_of(id)).producer;
+      if (!producer.valid() || is_needed[index(producer)] || model_.is_view(producer)) return;
+      is_needed[index(producer)] = true;
+      open.push_back(producer);
+    };
+    for (const TensorId output : graph_.graph_outputs()) {
+      is_output_[index(root_of(output))] = true;
+      need(output);
+    }
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      for (const TensorId input : graph_.node(node).inputs) need(input);
+    }
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+      if (!is_needed[i]) continue;
+      const NodeId id{static_cast<std::int32_t>(i)};
+      kernel_nodes_.push_back(id);
+      for (const TensorId input : graph_.node(id).inputs) {
+        readers_[index(root_of(input))].push_back(id);
+      }
+    }
+  }
+
+  template <typename Id>
+  static std::size_t index(Id id) {
+    return static_cast<std::size_t>(id.value);
+  }
+
+  // ---- Which nodes become a kernel ----
+
+  void plan_kernels() {
+    std::map<std::int64_t, std::size_t> by_group;
+    std::vector<KernelNodes> kernels;
+    for (const NodeId id : kernel_nodes_) {
+      const auto group = graph_.node(id).fusion_group;
+      const std::size_t next = kernels.size();
+      const std::size_t kernel = group ? by_group.emplace(*group, next).first->second : next;
+      if (kernel == next) kernels.emplace_back();
+      kernels[kernel].nodes.push_back(id);
+      kernel_of_[index(id)] = static_cast<std::int32_t>(kernel);
+      const Json* pattern = find_member(graph_.node(id).json, "fusion_pattern");
+      if (pattern != nullptr && pattern->is_string())
+        kernels[kernel].pattern = pattern->get<std::string>();
+    }
+    if (order_kernels(kernels)) return;
+    // Groups that depend on each other in a cycle, which npu-fuse does not make.
+    planned_.clear();
+    for (const NodeId id : kernel_nodes_) planned_.push_back({{id}, "single"});
+  }
+
+  /// Sorts them so that each stands behind those that it reads; false if that cannot be.
+  bool order_kernels(const std::vector<KernelNodes>& kernels) {
+    std::vector<std::set<std::size_t>> after(kernels.size());
+    std::vector<std::size_t> missing(kernels.size(), 0);
+    for (const NodeId id : kernel_nodes_) {
+      const auto kernel = static_cast<std::size_t>(kernel_of_[index(id)]);
+      for (const TensorId input : graph_.node(id).inputs) {
+        const NodeId producer = graph_.tensor(root_of(input)).producer;
+        if (!producer.valid() || kernel_of_[index(producer)] < 0) continue;
+        const auto before = static_cast<std::size_t>(kernel_of_[index(producer)]);
+        if (before != kernel && after[before].insert(kernel).second) ++missing[kernel];
+      }
+    }
+    std::set<std::size_t> ready;
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      if (missing[i] == 0) ready.insert(i);
+    }
+    while (!ready.empty()) {
+      const std::size_t kernel = *ready.begin();
+      ready.erase(ready.begin());
+      planned_.push_back(kernels[kernel]);
+      for (const std::size_t next : after[kernel]) {
+        if (--missing[next] == 0) ready.insert(next);
+      }
+    }
+    return planned_.size() == kernels.size();
+  }
+
+  std::vector<KernelResult> results_of(const std::vector<NodeId>& nodes) const {
+    std::vector<KernelResult> results;
+    for (const NodeId id : nodes) {
+      for (const TensorId output : graph_.node(id).outputs) {
+        const auto& readers = readers_[index(output)];
+        const bool leaves =
+            is_output_[index(output)] || std::ranges::any_of(readers, [&](NodeId reader) {
+              return std::ranges::find(nodes, reader) == nodes.end();
+            });
+        if (leaves) results.push_back({output});
+      }
+    }
+    return results;
+  }
+
+  void compile_kernel(const KernelNodes& kernel) {
+    const KernelTask task{model_, kernel.nodes, results_of(kernel.nodes)};
+    if (task.results.empty()) return;
+    try {
+      add_kernel(generate_kernel(task), kernel.nodes);
+    } catch (const CannotFuse& failure) {
+      const std::string& name = graph_.node(kernel.nodes.front()).name;
+      if (kernel.nodes.size() == 1) {
+        throw Error(ErrorCode::kUnsupported, "node '" + name + "' (" +
+                                                 graph_.node(kernel.nodes.front()).op_type +
+                                                 "): " + failure.reason);
+      }
+      splits_.push_back({kernel.pattern, name, failure.reason});
+      for (const NodeId node : kernel.nodes) compile_kernel({{node}, kernel.pattern});
+    }
+  }
+
+  void add_kernel(GeneratedKernel kernel, const std::vector<NodeId>& nodes,
+                  std::int32_t output = -1) {
+    const bool is_empty = std::ranges::any_of(kernel.global, [](auto size) { return size == 0; });
+    if (is_empty) return;
+    const auto next = static_cast<std::uint64_t>(texts_.size());
+    const auto [found, is_new] = numbers_.emplace(kernel.text, next);
+    if (is_new) texts_.push_back(kernel.text);
+    pending_.push_back({std::move(kernel), found->second, nodes, output});
+  }
+
+  // ---- Graph outputs ----
+
+  /// The first output that is a kernel's result in its own order lies where the kernel writes.
+  void copy_outputs() {
+    for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
+      const TensorId output = graph_.graph_outputs()[i];
+      TensorId root = output;
+      while (graph_.tensor(root).producer.valid() && model_.is_view(graph_.tensor(root).producer)) {
+        const TensorId next = same_order_operand(model_, graph_.tensor(root).producer);
+        if (!next.valid()) break;
+        root = next;
+      }
+      const NodeId producer = graph_.tensor(root).producer;
+      const bool is_computed = producer.valid() && !model_.is_view(producer);
+      if (is_computed && written_.emplace(root.value, i).second) continue;
+      const KernelTask task{model_, {}, {{output, static_cast<std::int32_t>(i)}}};
+      std::vector<NodeId> nodes;
+      if (graph_.tensor(output).producer.valid()) nodes.push_back(graph_.tensor(output).producer);
+      add_kernel(element_kernel(task), nodes, static_cast<std::int32_t>(i));
+    }
+  }
+
+  // ---- Memory ----
+
+  void place_tensors() {
+    std::map<std::int32_t, std::size_t> scratch_of;
+    std::vector<ScratchTensor> scratch;
+    std::vector<std::size_t> own_scratch;  ///< that no tensor stands for, in the order of arguments
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+      for (const KernelArgument& argument : pending_[i].kernel.arguments) {
+        if (argument.scratch_bytes != 0) {
+          own_scratch.push_back(scratch.size());
+          scratch.push_back({static_cast<std::uint64_t>(argument.scratch_bytes), i, i, 0});
+        }
+        if (!argument.tensor.valid() || kind_of(argument) != PlaceKind::kScratch) continue;
+        const auto [found, is_new] = scratch_of.emplace(argument.tensor.value, scratch.size());
+        if (is_new) {
+          const auto bytes = static_cast<std::uint64_t>(graph_.tensor(argument.tensor).bytes());
+          scratch.push_back({std::max<std::uint64_t>(bytes, 1), i, i, 0});
+        }
+        scratch[found->second].last = i;
+      }
+    }
+    plan_.scratch_bytes = plan_scratch(scratch);
+    auto next_own = own_scratch.begin();
+    for (Pending& each : pending_) {
+      Launch launch;
+      launch.kernel = each.number;
+      launch.global = each.kernel.global;
+      launch.local = each.kernel.local;
+      launch.sizes = each.kernel.sizes;
+      for (const NodeId node : each.nodes) launch.nodes.push_back(index(node));
+      for (const KernelArgument& argument : each.kernel.arguments) {
+        if (argument.scratch_bytes != 0) {
+          launch.arguments.push_back({PlaceKind::kScratch, scratch[*next_own++].offset});
+          continue;
+        }
+        launch.arguments.push_back(argument.tensor.valid()
+                                       ? place_of(argument, scratch_of, scratch)
+                                       : Place{PlaceKind::kFault, plan_.faults.size()});
+      }
+      if (!each.kernel.indexing.empty()) plan_.faults.push_back(fault_text(each.kernel.indexing));
+      plan_.launches.push_back(std::move(launch));
+    }
+  }
+
+  static std::string fault_text(const std::vector<std::string>& names) {
+    std::string text = names.size() == 1 ? "node " : "one of the nodes ";
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      text += (i == 0 ? "'" : ", '") + names[i] + "'";
+    }
+    return text + ": an index is outside its dimension";
+  }
+
+  PlaceKind kind_of(const KernelArgument& argument) const {
+    if (argument.output >= 0 || written_.contains(argument.tensor.value)) return PlaceKind::kOutput;
+    switch (graph_.tensor(argument.tensor).kind) {
+      case TensorKind::kGraphInput:
+        return PlaceKind::kInput;
+      case TensorKind::kWeight:
+        return PlaceKind::kWeight;
+      default:
+        return PlaceKind::kScratch;
+    }
+  }
+
+  Place place_of(const KernelArgument& argument,
+                 const std::map<std::int32_t, std::size_t>& scratch_of,
+                 const std::vector<ScratchTensor>& scratch) {
+    const PlaceKind kind = kind_of(argument);
+    if (kind == PlaceKind::kOutput) {
+      const std::uint64_t which = argument.output >= 0 ? static_cast<std::uint64_t>(argument.output)
+                                                       : written_.at(argument.tensor.value);
+      return {kind, which};
+    }
+    if (kind == PlaceKind::kScratch) {
+      return {kind, scratch[scratch_of.at(argument.tensor.value)].offset};
+    }
+    if (kind == PlaceKind::kInput) {
+      const auto& inputs = graph_.graph_inputs();
+      const auto found = std::ranges::find(inputs, argument.tensor);
+      return {kind, static_cast<std::uint64_t>(found - inputs.begin())};
+    }
+    const std::size_t next = weights_.size();
+    const auto [found, is_new] = weight_of_.emplace(argument.tensor.value, next);
+    if (is_new) weights_.push_back(argument.tensor);
+    return {kind, found->second};
+  }
+
+  PlanTensor plan_tensor(TensorId id) const {
+    const TensorInfo& info = graph_.tensor(id);
+    return {info.name, info.dtype, info.shape, static_cast<std::uint64_t>(info.bytes())};
+  }
+
+  void fill_tensors() {
+    for (const TensorId id : graph_.graph_inputs()) plan_.inputs.push_back(plan_tensor(id));
+    for (const TensorId id : graph_.graph_outputs()) plan_.outputs.push_back(plan_tensor(id));
+    for (const TensorId id : weights_) plan_.weights.push_back(plan_tensor(id));
+    plan_.nodes = graph_.nodes().size();
+  }
+
+  // ---- The rest ----
+
+  /// The text of all programs, which the plan then lists.
+  std::string source() {
+    std::string all;
+    for (std::size_t number = 0; number < texts_.size(); ++number) {
+      const std::string text = forms_text(number) + program_text(texts_[number]);
+      plan_.programs.push_back({text.size(), 0});
+      all += text;
+    }
+    return all;
+  }
+
+  /// Which forms of its kernel the driver finishes, so that a program of one text has one binary,
+  /// whatever was compiled before.
+  std::string forms_text(std::size_t number) const {
+    if (!model_.machine().finishes_at_start) return {};
+    std::set<std::string> forms;
+    for (const Pending& each : pending_) {
+      if (each.number != number) continue;
+      const auto& local = each.kernel.local;
+      forms.insert(" " + std::to_string(local[0]) + "x" + std::to_string(local[1]) + "x" +
+                   std::to_string(local[2]) +
+                   (is_small_range(each.kernel.global) ? " small" : " large"));
+    }
+    std::string text = "//";
+    for (const std::string& form : forms) text += form;
+    return text + "\n";
+  }
+
+  std::string program_text(std::string kernel) const {
+    std::string text;
+    if (model_.machine().has_float64) text += "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
+    if (kernel.find(kHalfTile) != std::string::npos) {
+      text += "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n";
+    }
+    if (kernel.find("npu_") != std::string::npos) text += kHelpers;
+    kernel.replace(kernel.find("KERNEL("), 6, "k");
+    return text + "\n" + kernel;
+  }
+
+  std::string report() const {
+    double flops = 0;
+    for (const Node& node : graph_.nodes()) flops += node_flops(graph_, node);
+    std::uint64_t weight_bytes = 0;
+    for (const TensorId id : weights_)
+      weight_bytes += static_cast<std::uint64_t>(graph_.tensor(id).bytes());
+    const auto copies =
+        std::ranges::count_if(pending_, [](const Pending& each) { return each.output >= 0; });
+    Json steps = Json::array();
+    for (const Pending& each : pending_) {
+      Json row = Json::object();
+      if (!each.nodes.empty()) {
+        row["node"] = graph_.node(each.nodes.front()).name;
+        row["nodes"] = Json::array();
+        for (const NodeId node : each.nodes) row["nodes"].push_back(graph_.node(node).name);
+      }
+      row["kind"] = each.output < 0 ? "compute" : "reorder";
+      if (each.output >= 0) {
+        row["writes"] =
+            graph_.tensor(graph_.graph_outputs()[static_cast<std::size_t>(each.output)]).name;
+      }
+      row["kernel"] = "k" + std::to_string(each.number);
+      steps.push_back(std::move(row));
+    }
+    Json splits = Json::array();
+    for (const Split& split : splits_) {
+      splits.push_back(
+          {{"pattern", split.pattern}, {"node", split.node}, {"reason", split.reason}});
+    }
+    const Json json = {{"nodes", graph_.nodes().size()},
+                       {"kernels", pending_.size()},
+                       {"reorders", copies},
+                       {"flops", flops},
+                       {"weight_bytes", weight_bytes},
+                       {"arena_bytes", plan_.scratch_bytes},
+                       {"peak_live_bytes", plan_.scratch_bytes},
+                       {"precision", "f32"},
+                       {"sources", texts_.size()},
+                       {"splits", std::move(splits)},
+                       {"steps", std::move(steps)}};
+    return json.dump();
+  }
+
+  const Graph& graph_;
+  Model model_;
+  std::vector<NodeId> kernel_nodes_;          ///< needed, and no views
+  std::vector<std::vector<NodeId>> readers_;  ///< by tensor: kernel nodes, behind views, too
+  std::vector<bool> is_output_;               ///< by tensor, behind views, too
+  std::vector<std::int32_t> kernel_of_;
+  std::vector<KernelNodes> planned_;
+  std::vector<Split> splits_;
+  std::vector<std::string> texts_;
+  std::map<std::string, std::uint64_t> numbers_;
+  std::vector<Pending> pending_;
+  std::map<std::int32_t, std::uint64_t> written_;  ///< tensors that lie in a graph output
+  std::map<std::int32_t, std::size_t> weight_of_;
+  std::vector<TensorId> weights_;
+  Plan plan_;
+};
+
+}  // namespace
+
+LoweredGraph lower_graph(const Graph& graph, Machine machine,
+                         const std::function<void(std::size_t, std::size_t)>& progress) {
+  return GroupCompiler(graph, machine).run(progress);
+}
+
+}  // namespace npu::opencl
