@@ -2,20 +2,34 @@
 // Builds small documents for tests, one line per node, through the same reader as users' files.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "ir/document_builder.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/ir/json_reader.hpp"
 
 namespace npu::test {
 
-class GraphBuilder {
+class GraphBuilder : public DocumentBuilder {
  public:
-  explicit GraphBuilder(const std::string& name = "test");
+  explicit GraphBuilder(const std::string& name = "test") : DocumentBuilder(name) {}
+
+  /// Statements, on lines of their own or behind semicolons; lines that begin with # say nothing:
+  ///
+  ///     model small; input x, y [1,8,4,4] float16
+  ///     weight w [8,8,3,3]
+  ///     c = conv2d(x, p_w) [1,8,4,4] {"padding": [1, 1]} @npu partition=0
+  ///     s = aten.split.Tensor(c) [1,4,4,4] [1,4,4,4] {"split_size": 4, "dim": 1}
+  ///     output c, s_0
+  ///
+  /// The op of a name alone is that of ATen, its default overload, unless it stands in quotes;
+  /// getitem is Python's. Inputs are [4] in float32 if nothing is said, results as the first
+  /// operand is. A node with several shapes has as many results. Behind @ is the device; other
+  /// members of the node follow as JSON. A name that nothing has defined yet is of [4] in float32,
+  /// too.
+  GraphBuilder& lines(std::string_view text);
 
   GraphBuilder& input(const std::string& name, const Shape& shape = {4},
                       const std::string& dtype = "float32");
@@ -44,22 +58,23 @@ class GraphBuilder {
   GraphBuilder& key(const std::string& name, const Json& value);
   GraphBuilder& output(const std::string& name);
 
-  Json& document() { return document_; }
   std::string text() const;
   /// Throws npu::Error if the document is not valid.
   Graph build() const;
 
  private:
-  using Known = std::pair<Shape, std::string>;
-  void remember(const std::string& name, const Shape& shape, const std::string& dtype);
-  const Known& known(const std::string& name) const;
-  Json mention(const std::string& name) const;
-  Json without_results(const std::string& name, const std::string& op_type,
-                       const std::vector<std::string>& inputs, const Json& attrs) const;
-
-  Json document_ = Json::object();
-  std::map<std::string, Known> tensors_;
+  class Statement;
+  void read_declaration(Statement& statement, bool is_input);
+  void read_node(Statement& statement);
+  /// That of the tensor, which may be defined later, or not at all.
+  const StatedTensor& known(const std::string& name);
+  void add(const std::string& name, const std::string& op_type,
+           const std::vector<std::string>& inputs, const std::vector<StatedTensor>& results,
+           const Json& attrs);
 };
+
+/// The graph of GraphBuilder::lines.
+Graph graph_of(std::string_view lines);
 
 /// "pointer: text" of every error, in order: what a reader of `text` would be told.
 std::vector<std::string> errors_of(const Diagnostics& diagnostics);

@@ -43,8 +43,7 @@ Json node_answers(const Graph& graph, const std::string& refused, const IsTaken&
   bool is_found = false;
   BoundaryFinder boundaries(graph);
   for (const NodeId id : all_nodes(graph)) {
-    const Graph alone =
-        read_valid_graph(write_subgraph(graph, {id}, boundaries.find({id})), "sub-IR");
+    const Graph alone = extract(graph, {id}, boundaries.find({id}));
     std::string reason;
     if (is_taken(alone, reason)) continue;
     answers[index_of(id)] = refusal_of(std::move(reason));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dominators and post-dominators of graphs without cycles.
+// Post-dominators of graphs without cycles: dominators of the graph with all arcs turned round.
 //
 // In topological order a vertex's immediate dominator is the nearest common ancestor, in the tree
 // built so far, of its predecessors, so one pass is enough. Ancestors are found over jump pointers
@@ -40,10 +40,6 @@ Adjacency reversed(std::span<const std::int64_t> offsets, std::span<const std::i
 }
 
 }  // namespace
-
-bool DominatorTree::dominates(std::int32_t a, std::int32_t b) const {
-  return depth(b) >= depth(a) && at_depth(b, depth(a)) == a;
-}
 
 std::int32_t DominatorTree::at_depth(std::int32_t vertex, std::int32_t wanted) const {
   while (depth(vertex) > wanted) {
@@ -117,12 +113,6 @@ class DominatorBuilder {
 
   DominatorTree tree_;
 };
-
-DominatorTree find_dominators(std::span<const std::int64_t> offsets,
-                              std::span<const std::int32_t> targets) {
-  const Adjacency back = reversed(offsets, targets);
-  return DominatorBuilder().build(offsets, targets, back.offsets, back.targets);
-}
 
 DominatorTree find_post_dominators(std::span<const std::int64_t> offsets,
                                    std::span<const std::int32_t> targets) {

@@ -7,21 +7,19 @@
 
 namespace npu {
 
-/// The dominator tree of a directed acyclic graph that may have several roots: a dominates b if
-/// every path from a root to b runs through a. A virtual root is above all of them, so that every
-/// vertex has a parent; its number is the number of vertices.
+/// The tree of post-dominators of a directed acyclic graph that may have several sinks: a dominates
+/// b if every path from b to a sink runs through a. A virtual root is above all sinks, so that
+/// every vertex has a parent; its number is the number of vertices.
 class DominatorTree {
  public:
   std::size_t vertex_count() const noexcept { return parent_.size() - 1; }
   std::int32_t virtual_root() const noexcept { return static_cast<std::int32_t>(vertex_count()); }
-  /// The immediate dominator; virtual_root() for a root or if there is none.
+  /// The immediate dominator; virtual_root() for a sink or if there is none.
   std::int32_t parent(std::int32_t vertex) const {
     return parent_[static_cast<std::size_t>(vertex)];
   }
   /// Number of dominators above the vertex, the virtual root included; 0 for the virtual root.
   std::int32_t depth(std::int32_t vertex) const { return depth_[static_cast<std::size_t>(vertex)]; }
-  /// True also for a == b. O(log vertices).
-  bool dominates(std::int32_t a, std::int32_t b) const;
   /// The nearest vertex that dominates both; may be virtual_root(). O(log vertices).
   std::int32_t nearest_common(std::int32_t a, std::int32_t b) const;
 
@@ -35,13 +33,8 @@ class DominatorTree {
 };
 
 /// Successors of vertex v are targets[offsets[v] .. offsets[v + 1]); repeated ones do no harm.
-/// Roots are the vertices without predecessors. Throws Error kInvalidGraph if there is a cycle.
+/// Sinks are the vertices without successors. Throws Error kInvalidGraph if there is a cycle.
 /// O((vertices + arcs) log vertices).
-DominatorTree find_dominators(std::span<const std::int64_t> offsets,
-                              std::span<const std::int32_t> targets);
-
-/// The same with all arcs turned round: a post-dominates b if every path from b to a sink runs
-/// through a.
 DominatorTree find_post_dominators(std::span<const std::int64_t> offsets,
                                    std::span<const std::int32_t> targets);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edits of a graph: insert and remove nodes, replace operands, rename tensors.
+// Edits of a graph: insert and remove nodes, replace operands, rename and retype tensors, add
+// outputs.
 //
 // Input:  a verified graph and edits in terms of its ids.
 // Output: the graph with all edits, verified, with new ids.
@@ -63,6 +64,16 @@ void GraphEditor::set_operand(const FoldedNode& node, std::size_t operand, std::
 void GraphEditor::set_output(TensorId id, std::string name, TensorSource source) {
   has_edits_ = true;
   outputs_[id] = {std::move(name), std::move(source)};
+}
+
+void GraphEditor::add_output(TensorId id) {
+  has_edits_ = true;
+  added_outputs_.push_back(id);
+}
+
+void GraphEditor::retype(TensorId id, DType dtype) {
+  has_edits_ = true;
+  tensors_[id].dtype = dtype;
 }
 
 void GraphEditor::remove(NodeId id) {
@@ -131,12 +142,7 @@ void GraphEditor::commit() {
   take_folded(end.value);
   insert(end);
   Json document = std::move(graph_.document());
-  Json& outputs = document["graph_outputs"];
-  for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
-    const TensorId id = graph_.graph_outputs()[i];
-    const auto own = outputs_.find(id);
-    edit_mention(outputs[i], own == outputs_.end() ? tensors_[id] : own->second);
-  }
+  edit_top_level(document);
   document["nodes"] = std::move(nodes);
   Diagnostics diagnostics;
   Graph edited = assemble_graph(std::move(document), graph_.file, diagnostics);
@@ -147,9 +153,66 @@ void GraphEditor::commit() {
   graph_ = std::move(edited);
 }
 
+void GraphEditor::edit_top_level(Json& document) const {
+  Json& inputs = document["graph_inputs"];
+  for (std::size_t i = 0; i < graph_.graph_inputs().size(); ++i) {
+    edit_mention(inputs[i], {.dtype = tensors_[graph_.graph_inputs()[i]].dtype});
+  }
+  Json& outputs = document["graph_outputs"];
+  for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
+    const TensorId id = graph_.graph_outputs()[i];
+    const auto own = outputs_.find(id);
+    edit_mention(outputs[i], own == outputs_.end() ? tensors_[id] : own->second);
+  }
+  for (const TensorId id : added_outputs_) {
+    outputs.push_back(mention_json(graph_, id, MentionForm::kAllButWeights));
+    edit_mention(outputs.back(), tensors_[id]);
+  }
+  edit_weights(document);
+}
+
+// The list of weights goes by keys, constants by either name.
+void GraphEditor::edit_weights(Json& document) const {
+  std::unordered_map<std::string_view, Edit> edits;
+  for (const TensorId id : ids_of<TensorId>(graph_.tensors())) {
+    const TensorInfo& tensor = graph_.tensor(id);
+    const Edit& wanted = tensors_[id];
+    if (tensor.kind != TensorKind::kWeight || (!wanted.dtype && !wanted.name)) continue;
+    edits[tensor.weight_key].dtype = wanted.dtype;
+    Edit& edit = edits[tensor.name];
+    edit.dtype = wanted.dtype;
+    if (!wanted.name) continue;
+    if (tensor.weight_key == tensor.name) {
+      edit.name = wanted.name;
+    } else if (Json* keys = find_member(document, "weight_name_mapping")) {
+      keys->erase(tensor.name);
+      (*keys)[*wanted.name] = tensor.weight_key;
+    }
+  }
+  if (edits.empty()) return;
+  const auto edit_of = [&](std::string_view name) {
+    const auto found = edits.find(name);
+    return found == edits.end() ? Edit{} : found->second;
+  };
+  if (Json* weights = find_member(document, "weights")) {
+    for (Json& entry : *weights) {
+      edit_mention(entry, edit_of(entry.at("name").get_ref<const std::string&>()));
+    }
+  }
+  if (Json* constants = find_member(document, "constants")) {
+    for (auto& [name, entry] : constants->get_ref<Json::object_t&>()) {
+      edit_mention(entry, {.dtype = edit_of(name).dtype});
+    }
+  }
+}
+
 // A mention that names no producer does not get one, so that undoing an edit leaves no trace.
 void GraphEditor::edit_mention(Json& mention, const Edit& edit) {
   if (edit.name) mention["name"] = *edit.name;
+  if (edit.dtype) {
+    Json* dtype = find_member(mention, "dtype");
+    if (dtype != nullptr && !dtype->is_null()) *dtype = dtype_name(*edit.dtype);
+  }
   if (!edit.source) return;
   if (Json* node = find_member(mention, "producer_node"); node != nullptr && !node->is_null()) {
     *node = edit.source->node;
@@ -189,7 +252,8 @@ void GraphEditor::edit_node(Node& node) {
     Json& outputs = node.json["outputs"];
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       // A result's producer is its node, whatever happens to its readers.
-      edit_mention(outputs[i], {tensors_[node.outputs[i]].name, std::nullopt});
+      const Edit& edit = tensors_[node.outputs[i]];
+      edit_mention(outputs[i], {.name = edit.name, .dtype = edit.dtype});
     }
   }
 }

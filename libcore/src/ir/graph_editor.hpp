@@ -34,7 +34,8 @@ class GraphEditor {
  public:
   explicit GraphEditor(Graph& graph);
 
-  /// Renames all mentions of a tensor except operands that set_operand has named.
+  /// Renames all mentions of a tensor except operands that set_operand has named. Weights keep
+  /// their keys, where they have one of their own; constants keep their names.
   void rename(TensorId id, std::string name);
   /// Sets the producer that all readers of a tensor state.
   void set_source(TensorId id, TensorSource source);
@@ -44,6 +45,11 @@ class GraphEditor {
                    TensorSource source);
   /// Makes a graph output another tensor, whatever happens to the one that it was.
   void set_output(TensorId id, std::string name, TensorSource source);
+  /// Makes another tensor an output, behind those that there are.
+  void add_output(TensorId id);
+  /// Changes the element type of a tensor wherever the document mentions it, except operands and
+  /// outputs that set_operand and set_output have named.
+  void retype(TensorId id, DType dtype);
   /// Removes a node. Readers of its results must get other operands, or other names by rename().
   void remove(NodeId id);
   /// Inserts a node object before node `place`; an id past the last one appends. Nodes inserted at
@@ -66,19 +72,23 @@ class GraphEditor {
 
  private:
   struct Edit {
-    std::optional<std::string> name;
-    std::optional<TensorSource> source;
+    std::optional<std::string> name = {};
+    std::optional<TensorSource> source = {};
+    std::optional<DType> dtype = {};
   };
 
   static void edit_mention(Json& mention, const Edit& edit);
   static void store_fields(Node& node);
   void edit_node(Node& node);
+  void edit_top_level(Json& document) const;
+  void edit_weights(Json& document) const;
 
   Graph& graph_;
   IdVector<TensorId, Edit> tensors_;
   IdVector<NodeId, char> removed_;
   bool has_edits_ = false;
   bool unfold_ = false;
+  std::vector<TensorId> added_outputs_;
   std::map<std::pair<const Node*, std::size_t>, Edit> operands_;
   std::map<TensorId, Edit> outputs_;
   std::map<NodeId, std::vector<Json>> inserted_;

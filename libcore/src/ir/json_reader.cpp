@@ -5,8 +5,7 @@
 // resolves to nothing becomes a diagnostic, and reading goes on, so that one run shows all faults.
 // Objects are kept as they were read, which is what makes unknown keys survive, but for mentions of
 // the usual form (ir/mention_form.hpp). O(size of the text). Long because every step of reading
-// completes the same graph and its messages refer to each other's places; a second class would
-// share all of its state.
+// completes the same tensors, and its messages refer to each other's places.
 #include "npu/ir/json_reader.hpp"
 
 #include <algorithm>
@@ -16,8 +15,8 @@
 #include <utility>
 
 #include "ir/document_stream.hpp"
+#include "ir/graph_assembler.hpp"
 #include "ir/mention_form.hpp"
-#include "ir/verify_graph.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
 #include "support/checked.hpp"
@@ -29,24 +28,19 @@ using namespace std::string_view_literals;
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-}  // namespace
-
-class GraphAssembler {
+class DocumentReader {
  public:
-  GraphAssembler(Json document, const std::string& file, Diagnostics& diagnostics)
-      : diagnostics_(diagnostics) {
-    graph_.file = file;
-    graph_.document_ = std::move(document);
-  }
+  DocumentReader(Json document, const std::string& file, Diagnostics& diagnostics)
+      : assembler_(file, std::move(document)), diagnostics_(diagnostics) {}
 
   Graph assemble() {
-    if (!read_top_level()) return std::move(graph_);
+    if (!read_top_level()) return assembler_.take();
     take_nodes();
-    for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) read_results(n);
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) read_results(n);
     check_weight_names();
-    for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) read_operands(n);
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) read_operands(n);
     finish();
-    return std::move(graph_);
+    return assembler_.take();
   }
 
   /// The same of a text of the usual form, with forms for its mentions; nothing if it is not that,
@@ -55,11 +49,10 @@ class GraphAssembler {
     const bool is_read = stream_document(
         text,
         [&](Json document, std::size_t count) {
-          graph_.document_ = std::move(document);
+          graph_.document() = std::move(document);
           if (!read_top_level()) return false;
-          reserve(count);
-          graph_.tensors_.reserve(graph_.tensors_.size() + count);
-          graph_.nodes_.reserve(count);
+          assembler_.reserve_nodes(count);
+          assembler_.reserve_tensors(graph_.tensors().size() + count);
           return !diagnostics_.has_errors();
         },
         [&](StreamedNode& node) { return take_streamed(node) && !diagnostics_.has_errors(); });
@@ -70,13 +63,13 @@ class GraphAssembler {
     }
     finish();
     if (diagnostics_.has_errors()) return std::nullopt;
-    return std::move(graph_);
+    return assembler_.take();
   }
 
  private:
   /// False if there is no sense in going on.
   bool read_top_level() {
-    Json& document = graph_.document_;
+    const Json& document = graph_.document();
     if (!document.is_object()) {
       error("",
             "expected an object at the top level, found " + std::string(json_type_name(document)));
@@ -85,7 +78,7 @@ class GraphAssembler {
     if (!check_npu_member()) return false;
     if (const Json* name = find_member(document, "model_name")) {
       if (name->is_string()) {
-        graph_.model_name_ = name->get<std::string>();
+        assembler_.set_model_name(name->get<std::string>());
       } else {
         error("/model_name", "expected a string, found " + std::string(json_type_name(*name)));
       }
@@ -96,67 +89,9 @@ class GraphAssembler {
   }
 
   void finish() {
-    find_consumers();
     read_graph_outputs();
     check_tensors_complete();
-    if (!diagnostics_.has_errors()) verify_graph(graph_, diagnostics_);
-    if (!diagnostics_.has_errors()) set_folded_apart();
-  }
-
-  // The nodes that are marked as folded leave the list, and their results become weights.
-  void set_folded_apart() {
-    std::vector<Node>& nodes = graph_.nodes_;
-    std::vector<NodeId> moved(nodes.size());  // invalid: folded
-    std::int32_t kept = 0;
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      const Json* mark = find_member(nodes[n].json, "folded");
-      if (mark == nullptr || *mark != true) moved[n].value = kept++;
-    }
-    if (index_of(kept) == nodes.size()) return;
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      if (!moved[n].valid()) check_folded(n);
-    }
-    std::vector<Node> all = std::exchange(nodes, {});
-    nodes.reserve(index_of(kept));
-    for (std::size_t n = 0; n < all.size(); ++n) {
-      if (moved[n].valid()) {
-        nodes.push_back(std::move(all[n]));
-      } else {
-        for (const TensorId id : all[n].outputs) make_folded(graph_.tensors_[index_of(id)]);
-        graph_.folded_.push_back({std::move(all[n]), static_cast<std::int32_t>(nodes.size())});
-      }
-    }
-    graph_.node_names_ = {};
-    graph_.node_names_.reserve(nodes.size());
-    for (std::int32_t n = 0; n < kept; ++n) {
-      graph_.node_names_.insert(
-          nodes[index_of(n)].name, n,
-          [&](std::int32_t i) -> const std::string& { return nodes[index_of(i)].name; });
-    }
-    for (TensorInfo& tensor : graph_.tensors_) {
-      if (tensor.producer.valid()) tensor.producer = moved[index_of(tensor.producer)];
-      std::erase_if(tensor.consumers, [&](NodeId id) { return !moved[index_of(id)].valid(); });
-      for (NodeId& id : tensor.consumers) id = moved[index_of(id)];
-    }
-  }
-
-  void make_folded(TensorInfo& tensor) {
-    tensor.kind = TensorKind::kWeight;
-    tensor.producer = {};
-    tensor.weight_key = tensor.name;
-    tensor.folded = static_cast<std::int32_t>(graph_.folded_.size());
-  }
-
-  // Whether its op may be folded is for those to say who know ops.
-  void check_folded(std::size_t n) {
-    const Node& node = graph_.nodes_[n];
-    const char* key = node.device         ? "device"
-                      : node.partition    ? "partition"
-                      : node.fusion_group ? "fusion_group"
-                                          : nullptr;
-    if (key == nullptr) return;
-    error("/nodes/" + std::to_string(n) + "/" + key,
-          "node " + in_quotes(node.name) + " is folded, but has a " + key);
+    assembler_.finish(diagnostics_);
   }
 
   // Where a mention stands, turned into a JSON Pointer only when a message needs it.
@@ -195,7 +130,7 @@ class GraphAssembler {
   }
 
   bool check_npu_member() {
-    const Json* npu = find_member(graph_.document_, "npu");
+    const Json* npu = find_member(graph_.document(), "npu");
     if (npu == nullptr) return true;
     if (!npu->is_object()) {
       error("/npu", "expected an object, found " + std::string(json_type_name(*npu)));
@@ -256,7 +191,7 @@ class GraphAssembler {
   // The node that mentions a tensor, for messages; empty at the top level.
   std::string owner(const Place& place) const {
     if (place.node < 0) return {};
-    const std::string& name = graph_.nodes_[static_cast<std::size_t>(place.node)].name;
+    const std::string& name = graph_.nodes()[static_cast<std::size_t>(place.node)].name;
     return name.empty() ? std::string() : "node " + in_quotes(name) + ": ";
   }
 
@@ -362,21 +297,18 @@ class GraphAssembler {
   }
 
   TensorId add_tensor(const Mention& mention, TensorKind kind, const Place& place) {
-    const TensorId id{static_cast<std::int32_t>(graph_.tensors_.size())};
-    TensorInfo& tensor = graph_.tensors_.emplace_back();
+    TensorInfo tensor;
     tensor.name = mention.name;
     tensor.kind = kind;
+    const TensorId id = assembler_.add_tensor(std::move(tensor));
     known_.push_back({.first = place});
-    graph_.tensor_names_.insert(tensor.name, id.value, [&](std::int32_t i) -> const std::string& {
-      return graph_.tensors_[index_of(i)].name;
-    });
     merge(id, mention, place);
     return id;
   }
 
   /// Adds what `mention` states, or reports where it contradicts earlier mentions.
   void merge(TensorId id, const Mention& mention, const Place& place) {
-    TensorInfo& tensor = graph_.tensors_[index_of(id)];
+    TensorInfo& tensor = assembler_.tensor(id);
     Known& known = known_[index_of(id)];
     if (mention.has_shape) {
       if (!known.shape) {
@@ -402,7 +334,7 @@ class GraphAssembler {
   }
 
   void read_weight_tables() {
-    const Json& document = graph_.document_;
+    const Json& document = graph_.document();
     if (const Json* weights = array_member(document, "weights", false, "")) {
       for (std::size_t i = 0; i < weights->size(); ++i) {
         auto mention = read_mention((*weights)[i], {.list = "weights", .index = i});
@@ -443,7 +375,7 @@ class GraphAssembler {
   }
 
   void read_graph_inputs() {
-    const Json* inputs = array_member(graph_.document_, "graph_inputs", true, "");
+    const Json* inputs = array_member(graph_.document(), "graph_inputs", true, "");
     if (inputs == nullptr) return;
     for (std::size_t i = 0; i < inputs->size(); ++i) {
       const Place place{.list = "graph_inputs", .index = i};
@@ -459,27 +391,21 @@ class GraphAssembler {
                                              " is a weight in weight_name_mapping already");
         continue;
       }
-      graph_.graph_inputs_.push_back(add_tensor(*mention, TensorKind::kGraphInput, place));
+      assembler_.add_graph_input(add_tensor(*mention, TensorKind::kGraphInput, place));
     }
   }
 
   void take_nodes() {
-    const Json* array = array_member(graph_.document_, "nodes", true, "");
+    const Json* array = array_member(graph_.document(), "nodes", true, "");
     if (array == nullptr) return;
     auto& elements = const_cast<Json*>(array)->get_ref<Json::array_t&>();
-    graph_.nodes_.resize(elements.size());
-    reserve(elements.size());
+    assembler_.reserve_nodes(elements.size());
     for (std::size_t i = 0; i < elements.size(); ++i) {
-      Node& node = graph_.nodes_[i];
+      Node& node = graph_.nodes().emplace_back();
       node.json = std::move(elements[i]);
       read_node_fields(node, i);
     }
     elements.clear();
-  }
-
-  void reserve(std::size_t nodes) {
-    graph_.node_names_.reserve(nodes);
-    graph_.tensor_names_.reserve(nodes);
   }
 
   // A null for the name or the op type of a streamed node, which knows them, is no fault.
@@ -526,17 +452,15 @@ class GraphAssembler {
     if (node.name.empty()) error(pointer(), "the node has no name");
     if (node.op_type.empty()) error(pointer(), "node " + in_quotes(node.name) + " has no op_type");
     if (node.name.empty()) return;
-    const std::int32_t taken = graph_.node_names_.insert(
-        node.name, static_cast<std::int32_t>(index),
-        [&](std::int32_t i) -> const std::string& { return graph_.nodes_[index_of(i)].name; });
-    if (taken >= 0) {
+    const NodeId taken = assembler_.name_node(id_at<NodeId>(index));
+    if (taken.valid()) {
       error(pointer() + "/name", "node " + in_quotes(node.name) + " stands at /nodes/" +
-                                     std::to_string(taken) + " already");
+                                     std::to_string(taken.value) + " already");
     }
   }
 
   void read_results(std::size_t n) {
-    const Node& node = graph_.nodes_[n];
+    const Node& node = graph_.nodes()[n];
     if (!node.json.is_object()) return;
     const Json* outputs = array_member(node.json, "outputs", true, "/nodes/" + std::to_string(n));
     if (outputs == nullptr) return;
@@ -550,7 +474,7 @@ class GraphAssembler {
   }
 
   void add_result(const Mention& mention, const Place& place) {
-    Node& node = graph_.nodes_[static_cast<std::size_t>(place.node)];
+    Node& node = graph_.nodes()[static_cast<std::size_t>(place.node)];
     check_producer_of_result(mention, node, place.index, place);
     if (const TensorId existing = graph_.find_tensor(mention.name); existing.valid()) {
       const TensorInfo& tensor = graph_.tensor(existing);
@@ -568,7 +492,7 @@ class GraphAssembler {
       return;
     }
     const TensorId id = add_tensor(mention, TensorKind::kResult, place);
-    TensorInfo& tensor = graph_.tensors_[index_of(id)];
+    TensorInfo& tensor = assembler_.tensor(id);
     tensor.producer = NodeId{static_cast<std::int32_t>(place.node)};
     tensor.result = static_cast<std::int32_t>(place.index);
     node.outputs.push_back(id);
@@ -621,7 +545,7 @@ class GraphAssembler {
     if (entry == weights_.end() && constant == constants_.end()) return {};
 
     const TensorId weight = add_tensor(mention, TensorKind::kWeight, place);
-    TensorInfo& tensor = graph_.tensors_[index_of(weight)];
+    TensorInfo& tensor = assembler_.tensor(weight);
     tensor.weight_key = key;
     if (entry != weights_.end()) {
       merge(weight, entry->second.mention, {.list = "weights", .index = entry->second.index});
@@ -641,7 +565,7 @@ class GraphAssembler {
       error(pointer, "expected an object with data and dtype");
       return;
     }
-    TensorInfo& tensor = graph_.tensors_[index_of(id)];
+    TensorInfo& tensor = assembler_.tensor(id);
     Known& known = known_[index_of(id)];
     if (const Json* dtype = find_member(json, "dtype"); dtype != nullptr && !dtype->is_null()) {
       const auto parsed =
@@ -682,7 +606,7 @@ class GraphAssembler {
   }
 
   void read_operands(std::size_t n) {
-    const Node& node = graph_.nodes_[n];
+    const Node& node = graph_.nodes()[n];
     if (!node.json.is_object()) return;
     const Json* inputs = array_member(node.json, "inputs", true, "/nodes/" + std::to_string(n));
     if (inputs == nullptr) return;
@@ -694,7 +618,7 @@ class GraphAssembler {
   }
 
   void add_operand(const Mention& mention, const Place& place) {
-    Node& node = graph_.nodes_[static_cast<std::size_t>(place.node)];
+    Node& node = graph_.nodes()[static_cast<std::size_t>(place.node)];
     const TensorId id = resolve(mention, place);
     if (!id.valid()) {
       error(place.pointer(), "node " + in_quotes(node.name) + " reads tensor " +
@@ -704,17 +628,6 @@ class GraphAssembler {
     merge(id, mention, place);
     check_producer_of_operand(mention, graph_.tensor(id), place);
     node.inputs.push_back(id);
-  }
-
-  // In node order, whatever the order in which operands were read.
-  void find_consumers() {
-    for (std::size_t n = 0; n < graph_.nodes_.size(); ++n) {
-      const NodeId id{static_cast<std::int32_t>(n)};
-      for (const TensorId input : graph_.nodes_[n].inputs) {
-        auto& consumers = graph_.tensors_[index_of(input)].consumers;
-        if (consumers.empty() || consumers.back() != id) consumers.push_back(id);
-      }
-    }
   }
 
   // ---- Streamed nodes ----
@@ -743,8 +656,8 @@ class GraphAssembler {
 
   // False if the list is none that the writer can make again.
   bool take_streamed(StreamedNode& streamed) {
-    const std::size_t n = graph_.nodes_.size();
-    Node& node = graph_.nodes_.emplace_back();
+    const std::size_t n = graph_.nodes().size();
+    Node& node = graph_.nodes().emplace_back();
     node.json = std::move(streamed.json);
     node.name = streamed.name;
     node.op_type = streamed.op_type;
@@ -787,7 +700,7 @@ class GraphAssembler {
 
   // Most nodes read what the node before them makes, which is found without the index.
   TensorId find_streamed(std::string_view name) const {
-    const std::vector<TensorInfo>& tensors = graph_.tensors_;
+    const std::vector<TensorInfo>& tensors = graph_.tensors();
     for (std::size_t back = 1; back <= 2 && back <= tensors.size(); ++back) {
       const std::size_t place = tensors.size() - back;
       if (tensors[place].name == name) return TensorId{static_cast<std::int32_t>(place)};
@@ -799,23 +712,23 @@ class GraphAssembler {
   bool check_operands(std::size_t n, const std::vector<StreamedMention>& mentions) {
     for (std::size_t i = 0; i < mentions.size(); ++i) {
       const Place place{.list = "inputs", .node = static_cast<std::int64_t>(n), .index = i};
-      const TensorId id = graph_.nodes_[n].inputs[i];
+      const TensorId id = graph_.nodes()[n].inputs[i];
       with_mention(mentions[i], [&](const Mention& mention) {
         merge(id, mention, place);
         check_producer_of_operand(mention, graph_.tensor(id), place);
       });
     }
-    return !diagnostics_.has_errors() && set_form(graph_.nodes_[n], "inputs", mentions);
+    return !diagnostics_.has_errors() && set_form(graph_.nodes()[n], "inputs", mentions);
   }
 
   bool take_operands(std::size_t n, const std::vector<StreamedMention>& mentions) {
-    graph_.nodes_[n].inputs.reserve(mentions.size());
+    graph_.nodes()[n].inputs.reserve(mentions.size());
     for (std::size_t i = 0; i < mentions.size(); ++i) {
       with_mention(mentions[i], [&](const Mention& mention) {
         add_operand(mention, {.list = "inputs", .node = static_cast<std::int64_t>(n), .index = i});
       });
     }
-    return !diagnostics_.has_errors() && set_form(graph_.nodes_[n], "inputs", mentions);
+    return !diagnostics_.has_errors() && set_form(graph_.nodes()[n], "inputs", mentions);
   }
 
   bool read_pending(const PendingNode& pending) {
@@ -871,7 +784,7 @@ class GraphAssembler {
   }
 
   void read_graph_outputs() {
-    const Json* outputs = array_member(graph_.document_, "graph_outputs", true, "");
+    const Json* outputs = array_member(graph_.document(), "graph_outputs", true, "");
     if (outputs == nullptr) return;
     for (std::size_t i = 0; i < outputs->size(); ++i) {
       const Place place{.list = "graph_outputs", .index = i};
@@ -884,13 +797,13 @@ class GraphAssembler {
       }
       merge(id, *mention, place);
       check_producer_of_operand(*mention, graph_.tensor(id), place);
-      graph_.graph_outputs_.push_back(id);
+      assembler_.add_graph_output(id);
     }
   }
 
   void check_tensors_complete() {
-    for (std::size_t i = 0; i < graph_.tensors_.size(); ++i) {
-      const TensorInfo& tensor = graph_.tensors_[i];
+    for (std::size_t i = 0; i < graph_.tensors().size(); ++i) {
+      const TensorInfo& tensor = graph_.tensors()[i];
       const Known& known = known_[i];
       if (!known.shape) {
         error(known.first.pointer(),
@@ -903,7 +816,8 @@ class GraphAssembler {
     }
   }
 
-  Graph graph_;
+  GraphAssembler assembler_;
+  Graph& graph_ = assembler_.graph();
   Diagnostics& diagnostics_;
   std::vector<Known> known_;
   std::vector<PendingNode> pending_;
@@ -912,11 +826,17 @@ class GraphAssembler {
   NameIndex<const Json*> constants_;
 };
 
-namespace {
-
 std::optional<Graph> stream_graph(std::string_view text, const std::string& file) {
   Diagnostics faults;  // those that are told are found again
-  return GraphAssembler(Json(), file, faults).stream(text);
+  return DocumentReader(Json(), file, faults).stream(text);
+}
+
+void throw_first(const Diagnostics& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics.entries()) {
+    if (diagnostic.level == Level::kError) {
+      throw Error(ErrorCode::kInvalidGraph, diagnostic.text, diagnostic.location);
+    }
+  }
 }
 
 void log_read(const LogTimer& timer, const Graph& graph, std::string_view text) {
@@ -948,17 +868,20 @@ Graph read_graph(std::string_view text, const std::string& file, Diagnostics& di
 }
 
 Graph assemble_graph(Json document, const std::string& file, Diagnostics& diagnostics) {
-  return GraphAssembler(std::move(document), file, diagnostics).assemble();
+  return DocumentReader(std::move(document), file, diagnostics).assemble();
+}
+
+Graph valid_graph(Json document, const std::string& file) {
+  Diagnostics diagnostics;
+  Graph graph = assemble_graph(std::move(document), file, diagnostics);
+  throw_first(diagnostics);
+  return graph;
 }
 
 Graph read_valid_graph(std::string_view text, const std::string& file) {
   Diagnostics diagnostics;
   Graph graph = read_graph(text, file, diagnostics);
-  for (const Diagnostic& diagnostic : diagnostics.entries()) {
-    if (diagnostic.level == Level::kError) {
-      throw Error(ErrorCode::kInvalidGraph, diagnostic.text, diagnostic.location);
-    }
-  }
+  throw_first(diagnostics);
   return graph;
 }
 

@@ -28,6 +28,8 @@ struct Output {
   std::string text;
   const TextSink* sink = nullptr;
   const Graph* unchecked = nullptr;  // whose strings nobody has looked at
+  bool is_sub_ir = false;            // nodes without blanks
+  bool is_compact = false;           // nodes without blanks
 
   void end_of_line() {
     if (sink != nullptr && text.size() >= kMostHeldBytes) pass_on();
@@ -118,16 +120,17 @@ void append_value(std::string& text, const Json& value) {
   }
 }
 
-void append_key(std::string& text, std::string_view key, bool& first) {
-  if (!first) text += ", "sv;
+// Of a node.
+void append_key(Output& out, std::string_view key, bool& first) {
+  if (!first) out.text += out.is_sub_ir ? ","sv : ", "sv;
   first = false;
-  append_string(text, key);
-  text += ": "sv;
+  append_string(out.text, key);
+  out.text += out.is_sub_ir ? ":"sv : ": "sv;
 }
 
-void append_member(std::string& text, std::string_view key, const Json& value, bool& first) {
-  append_key(text, key, first);
-  append_value(text, value);
+void append_node_member(Output& out, std::string_view key, const Json& value, bool& first) {
+  append_key(out, key, first);
+  append_value(out.text, value);
 }
 
 void append_mentions(std::string& text, const Graph& graph, const std::vector<TensorId>& ids,
@@ -159,17 +162,17 @@ void append_mentions(std::string& text, const Graph& graph, const std::vector<Te
 }
 
 // True if `value` stands for what the graph knows, which is written then.
-bool append_known(std::string& text, const Graph& graph, const Node& node, std::string_view key,
+bool append_known(Output& out, const Graph& graph, const Node& node, std::string_view key,
                   const Json& value, bool& first) {
   const auto form = mention_form(value);
   const bool is_list = form && (key == "inputs"sv || key == "outputs"sv);
   const bool is_name = value.is_null() && (key == "name"sv || key == "op_type"sv);
   if (!is_list && !is_name) return false;
-  append_key(text, key, first);
+  append_key(out, key, first);
   if (is_list) {
-    append_mentions(text, graph, key == "inputs"sv ? node.inputs : node.outputs, *form);
+    append_mentions(out.text, graph, key == "inputs"sv ? node.inputs : node.outputs, *form);
   } else {
-    append_string(text, key == "name"sv ? node.name : node.op_type);
+    append_string(out.text, key == "name"sv ? node.name : node.op_type);
   }
   return true;
 }
@@ -182,42 +185,42 @@ struct TypedMember {
   bool written = false;
 
   bool has_value() const { return text != nullptr ? text->has_value() : number->has_value(); }
-  void append(std::string& out, bool& first) {
+  void append(Output& out, bool& first) {
     written = true;
     append_key(out, key, first);
     if (!has_value()) {
-      out += "null"sv;
+      out.text += "null"sv;
     } else if (text != nullptr) {
-      append_string(out, **text);
+      append_string(out.text, **text);
     } else {
-      append_integer(out, **number);
+      append_integer(out.text, **number);
     }
   }
 };
 
 // Typed fields of a node win over the keys of the object that was read; the order of keys stays.
-void append_node(std::string& text, const Graph& graph, const Node& node) {
+void append_node(Output& out, const Graph& graph, const Node& node) {
   std::array<TypedMember, 4> typed{{{.key = "device", .text = &node.device},
                                     {.key = "device_reason", .text = &node.device_reason},
                                     {.key = "fusion_group", .number = &node.fusion_group},
                                     {.key = "partition", .number = &node.partition}}};
   bool first = true;
-  text += '{';
+  out.text += '{';
   for (const auto& [key, value] : node.json.get_ref<const Json::object_t&>()) {
-    if (append_known(text, graph, node, key, value, first)) continue;
+    if (append_known(out, graph, node, key, value, first)) continue;
     auto* member = typed.begin();
     while (member != typed.end() && member->key != key) ++member;
     if (member == typed.end()) {
-      append_member(text, key, value, first);
+      append_node_member(out, key, value, first);
     } else if (member->has_value() || value.is_null()) {
       // A null that was read means the same as no value, and is kept.
-      member->append(text, first);
+      member->append(out, first);
     }
   }
   for (TypedMember& member : typed) {
-    if (!member.written && member.has_value()) member.append(text, first);
+    if (!member.written && member.has_value()) member.append(out, first);
   }
-  text += '}';
+  out.text += '}';
 }
 
 template <typename Range, typename Append>
@@ -275,7 +278,7 @@ void append_graph(Output& out, const Graph& graph) {
     text += ": "sv;
     if (key == "nodes"sv) {
       append_lines(out, document_nodes(graph), 2,
-                   [&](const Node* node) { append_node(text, graph, *node); });
+                   [&](const Node* node) { append_node(out, graph, *node); });
     } else {
       append_broken(out, value, 2, depth_of(key));
     }
@@ -372,6 +375,12 @@ std::string write_document(const Json& document) {
 std::string write_graph(const Graph& graph) {
   Output out;
   out.text.reserve(graph.nodes().size() * 800 + 4096);
+  append_graph(out, graph);
+  return std::move(out.text);
+}
+
+std::string write_sub_ir(const Graph& graph) {
+  Output out{.text = {}, .is_sub_ir = true};
   append_graph(out, graph);
   return std::move(out.text);
 }

@@ -63,6 +63,17 @@ enum class FusionRole : std::uint8_t {
   kSameOrder,  ///< its result has the first operand's elements in the same row-major order
   kPermute,
   kFill,  ///< of its first operand only shape and dtype count, not what it holds
+  // From here on: what graph neural networks are made of besides.
+  kGather,  ///< its result has rows of its first operand, which the last one numbers
+  kIndexAdd,
+  kScatterReduce,
+  kZeros,  ///< of a shape that attributes state
+  kOnes,
+  kSelect,
+  kSlice,
+  kExpand,
+  kExp,
+  kCast,
 };
 constexpr bool is_matrix_product(FusionRole role) noexcept {
   return role == FusionRole::kMatmul || role == FusionRole::kLinear;

@@ -16,6 +16,7 @@
 #include "ops/op_catalogue.hpp"
 #include "partition/plan_builder.hpp"
 #include "support/checked.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 
@@ -239,13 +240,13 @@ class PlanReader {
   bool read_partition_id(const Json& json, std::string_view key, const std::string& pointer,
                          std::int32_t& id) {
     const Json* value = find_member(json, key);
-    if (value == nullptr || !value->is_number_unsigned() ||
-        value->get<std::uint64_t>() >= plan_.partitions.size()) {
+    const std::optional<std::uint64_t> number = json_unsigned(value);
+    if (!number || *number >= plan_.partitions.size()) {
       error(pointer + "/" + std::string(key), "expected the id of a partition, found " +
                                                   (value == nullptr ? "nothing" : value->dump()));
       return false;
     }
-    id = value->get<std::int32_t>();
+    id = static_cast<std::int32_t>(*number);
     return true;
   }
 

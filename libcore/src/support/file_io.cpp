@@ -114,21 +114,26 @@ void write_files_atomically(const std::vector<FilePieces>& files) {
   for (const auto& file : complete) file->publish(false);
 }
 
-MappedFile::MappedFile(const std::string& path, FileTrust trust) : path_(path) {
-  const OpenedFile file = open_to_read(path, trust);
-  map(file.descriptor.get(), S_ISREG(file.status.st_mode),
-      static_cast<std::size_t>(file.status.st_size));
-}
+MappedFile::MappedFile(const std::string& path, FileTrust trust)
+    : MappedFile(path, open_to_read(path, trust)) {}
 
 MappedFile::MappedFile(const std::string& folder, const std::string& name)
     : path_(folder.empty() ? name : folder + "/" + name) {
-  const OpenedFile file = open_beneath(folder, name);
-  map(file.descriptor.get(), S_ISREG(file.status.st_mode),
-      static_cast<std::size_t>(file.status.st_size));
+  map(open_beneath(folder, name));
 }
 
-void MappedFile::map(int descriptor, bool is_regular, std::size_t size) {
-  if (!is_regular) {
+MappedFile::MappedFile(const std::string& path, const OpenedFile& file) : path_(path) { map(file); }
+
+std::shared_ptr<const MappedFile> MappedFile::find(const std::string& path, FileTrust trust) {
+  const std::optional<OpenedFile> file = find_to_read(path, trust);
+  if (!file) return nullptr;
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, *file));
+}
+
+void MappedFile::map(const OpenedFile& file) {
+  const int descriptor = file.descriptor.get();
+  const auto size = static_cast<std::size_t>(file.status.st_size);
+  if (!S_ISREG(file.status.st_mode)) {
     throw Error(ErrorCode::kIo, "is not a regular file, which mapping needs", {.file = path_});
   }
   if (size == 0) return;

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "npu/support/error.hpp"
 
@@ -107,10 +108,17 @@ std::string distrust_reason(const struct stat& status) {
 }
 
 OpenedFile open_to_read(const std::string& path, FileTrust trust) {
+  std::optional<OpenedFile> file = find_to_read(path, trust);
+  if (!file) fail_io(path, "cannot open", ENOENT);
+  return std::move(*file);
+}
+
+std::optional<OpenedFile> find_to_read(const std::string& path, FileTrust trust) {
   const int no_links = trust == FileTrust::kOwn ? O_NOFOLLOW : 0;
   OpenedFile file;
   file.descriptor = Descriptor(::open(path.c_str(), kReadFlags | no_links));
   if (file.descriptor.get() < 0) {
+    if (errno == ENOENT) return std::nullopt;
     if (errno == ELOOP && no_links != 0) {
       throw Error(ErrorCode::kIo, "is a symbolic link, expected a file", {.file = path});
     }

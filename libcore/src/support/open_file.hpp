@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <optional>
 #include <string>
 
 #include "npu/support/file_io.hpp"
@@ -17,9 +18,11 @@ struct OpenedFile {
 
 /// Opens a file for reading without blocking, and examines what was opened, so that no other file
 /// can take its place between the check and the use. Throws Error kIo for what cannot be opened,
-/// for a directory, and with FileTrust::kOwn for a file
-/// that others could have written.
+/// for a directory, and with FileTrust::kOwn for a file that others could have written.
 OpenedFile open_to_read(const std::string& path, FileTrust trust = FileTrust::kAny);
+/// The same, without a value if there is no file of this name: asked of the call that opens it,
+/// since between two calls another process may put one there or take it away.
+std::optional<OpenedFile> find_to_read(const std::string& path, FileTrust trust);
 
 /// Opens the file `name` below `folder` (empty: the working directory) for reading. The name comes
 /// from outside: an absolute one, "..", and symbolic links that lead out of the folder throw Error

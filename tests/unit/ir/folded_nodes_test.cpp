@@ -18,15 +18,12 @@ namespace {
 
 // relu(x) + scale * grid, where grid is a constant, and an output of its own.
 GraphBuilder with_constants() {
-  return GraphBuilder()
-      .input("x")
-      .weight("scale", {4})
-      .node("a", "aten.relu.default", {"x"})
-      .node("grid", "aten.arange.default", {}, Shape{4}, {{"end", 4}})
-      .node("scaled", "aten.mul.Tensor", {"grid", "p_scale"})
-      .node("b", "aten.add.Tensor", {"a", "scaled"})
-      .output("b")
-      .output("grid");
+  return GraphBuilder().lines(R"(
+    input x; weight scale [4]
+    a = relu(x)
+    grid = arange() {"end": 4}
+    scaled = aten.mul.Tensor(grid, p_scale)
+    b = aten.add.Tensor(a, scaled); output b, grid)");
 }
 
 std::vector<char> marks(const Graph& graph, const std::vector<std::string>& names) {

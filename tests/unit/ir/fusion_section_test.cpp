@@ -20,12 +20,10 @@ constexpr const char* kSection = R"({"note":"kept","groups":[
   {"id":-3,"bytes":18446744073709551615}],"metrics":{"nodes":2}})";
 
 Graph with_section(std::string_view text) {
-  Graph graph = GraphBuilder("chain")
-                    .input("x")
-                    .node("a", "aten.relu.default", {"x"})
-                    .node("b", "aten.relu.default", {"a"})
-                    .output("b")
-                    .build();
+  Graph graph = graph_of(R"(
+    model chain; input x
+    a = relu(x)
+    b = relu(a); output b)");
   graph.set_npu_member("target", Json::object());
   graph.set_npu_member("fusion", parse_json(text, "section"));
   graph.set_npu_member("note", "last");

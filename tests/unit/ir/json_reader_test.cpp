@@ -13,6 +13,7 @@
 using namespace npu;
 using npu::test::document_faults;
 using npu::test::faults_of;
+using npu::test::graph_of;
 using npu::test::GraphBuilder;
 using Lines = std::vector<std::string>;
 
@@ -95,11 +96,9 @@ TEST_CASE("a document needs no more than inputs, outputs and nodes") {
 }
 
 TEST_CASE("one node gives its tensors, producer and consumers") {
-  const Graph graph = GraphBuilder()
-                          .input("x", {2, 3}, "bfloat16")
-                          .node("y", "aten.relu.default", {"x"})
-                          .output("y")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [2,3] bfloat16
+    y = relu(x); output y)");
   REQUIRE(graph.nodes().size() == 1);
   const Node& node = graph.nodes()[0];
   CHECK(node.name == "y");
@@ -271,13 +270,9 @@ TEST_CASE("fact 4: a getitem lists every result of its producer and an index") {
 }
 
 TEST_CASE("fact 5: what attrs leave out has the schema's default") {
-  const Graph graph = GraphBuilder()
-                          .input("x", {1, 2, 8, 8})
-                          .weight("w", {4, 2, 3, 3})
-                          .node("y", "aten.conv2d.default", {"x", "p_w"}, Shape{1, 4, 4, 4},
-                                {{"stride", {2, 2}}, {"padding", {1, 1}}})
-                          .output("y")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [1,2,8,8]; weight w [4,2,3,3]
+    y = conv2d(x, p_w) [1,4,4,4] {"stride": [2, 2], "padding": [1, 1]}; output y)");
   const BoundNode conv = bound(graph, 0);
   CHECK(conv.integers("stride") == std::vector<std::int64_t>{2, 2});
   CHECK(conv.integers("dilation") == std::vector<std::int64_t>{1, 1});
@@ -287,27 +282,19 @@ TEST_CASE("fact 5: what attrs leave out has the schema's default") {
 }
 
 TEST_CASE("fact 6: a scalar operand stands in attrs and not among the inputs") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("y", "aten.add.Tensor", {"x"}, Json{{"other", 2.5}})
-                          .output("y")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x
+    y = aten.add.Tensor(x) {"other": 2.5}; output y)");
   CHECK(graph.nodes()[0].inputs.size() == 1);
   CHECK(bound(graph, 0).number("other") == 2.5);
 }
 
 TEST_CASE("fact 7: tensor lists are flattened and regrouped by their sizes and masks") {
-  const Graph graph =
-      GraphBuilder()
-          .input("x")
-          .input("y")
-          .input("i", {2}, "int64")
-          .node("cat", "aten.cat.default", {"x", "y"}, Shape{8}, {{"_tensor_list_sizes", {2}}})
-          .node("index", "aten.index.Tensor", {"x", "i"}, Shape{2},
-                {{"_tensor_list_none_masks", {{false}}}})
-          .output("cat")
-          .output("index")
-          .build();
+  const Graph graph = graph_of(R"(
+    input x, y; input i [2] int64
+    cat = cat(x, y) [8] {"_tensor_list_sizes": [2]}
+    index = aten.index.Tensor(x, i) [2] {"_tensor_list_none_masks": [[false]]}
+    output cat, index)");
   CHECK(bound(graph, 0).tensors("tensors") == std::vector<TensorId>{{0}, {1}});
   CHECK(names_of(graph, graph.nodes()[1].inputs) == Lines{"x", "i"});
   CHECK(graph.nodes()[1].attrs().at("_tensor_list_none_masks") == Json::parse("[[false]]"));
@@ -329,28 +316,21 @@ TEST_CASE("fact 8: dtypes, devices and memory formats are strings") {
 }
 
 TEST_CASE("fact 9: an in-place op has a new value and leaves its operand to other readers") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("a", "aten.neg.default", {"x"})
-                          .node("relu_", "aten.relu_.default", {"a"})
-                          .node("sum", "aten.add.Tensor", {"a", "relu_"})
-                          .output("sum")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x
+    a = neg(x)
+    relu_ = relu_(a)
+    sum = aten.add.Tensor(a, relu_); output sum)");
   CHECK(tensor_named(graph, "a").consumers == std::vector<NodeId>{{1}, {2}});
   CHECK(tensor_named(graph, "relu_").producer.value == 1);
   CHECK(names_of(graph, graph.nodes()[2].inputs) == Lines{"a", "relu_"});
 }
 
 TEST_CASE("fact 10: batch norm without affine weights has mean and variance in their place") {
-  const Graph graph =
-      GraphBuilder()
-          .input("x", {1, 3, 2, 2})
-          .weight("mean", {3})
-          .weight("var", {3})
-          .node("y", "aten.batch_norm.default", {"x", "p_mean", "p_var"}, Shape{1, 3, 2, 2},
-                {{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", true}})
-          .output("y")
-          .build();
+  const Graph graph = graph_of(R"(
+    input x [1,3,2,2]; weight mean, var [3]
+    y = batch_norm(x, p_mean, p_var) {"training": false, "momentum": 0.1, "eps": 1e-05,
+        "cudnn_enabled": true}; output y)");
   const BoundNode norm = bound(graph, 0);
   CHECK(norm.is_none("weight"));
   CHECK(norm.is_none("bias"));
@@ -400,12 +380,9 @@ TEST_CASE("a graph output may be a graph input, a weight or a constant, and repe
 }
 
 TEST_CASE("the same result may be several graph outputs") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .node("y", "aten.relu.default", {"x"})
-                          .output("y")
-                          .output("y")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x
+    y = relu(x); output y, y)");
   CHECK(names_of(graph, graph.graph_outputs()) == Lines{"y", "y"});
 }
 
@@ -593,8 +570,8 @@ TEST_CASE("bad dimensions are faults") {
     return faults_with("/graph_inputs/0/shape/0", dimension);
   };
   CHECK(with("batch").front() ==
-        "/graph_inputs/0/shape/0: tensor 'x' has the symbolic dimension 'batch'; "
-        "export the model with static shapes");
+        "/graph_inputs/0/shape/0: tensor 'x' has the symbolic dimension 'batch', "
+        "which npu.symbols does not have; see npu-ir(5)");
   CHECK(with(-1).front() == "/graph_inputs/0/shape/0: tensor 'x' has the negative dimension -1");
   CHECK(with(2.0).front() == "/graph_inputs/0/shape/0: expected an integer, found float");
   CHECK(with(nullptr).front() == "/graph_inputs/0/shape/0: expected an integer, found null");
@@ -619,8 +596,8 @@ TEST_CASE("each bad dimension gives exactly one diagnostic where nothing else de
   CHECK(output_with({-5}) ==
         Lines{"/nodes/1/inputs/1/shape/0: node 'b': tensor 'p_w' has the negative dimension -5"});
   CHECK(output_with({"n"}) ==
-        Lines{"/nodes/1/inputs/1/shape/0: node 'b': tensor 'p_w' has the symbolic dimension 'n'; "
-              "export the model with static shapes"});
+        Lines{"/nodes/1/inputs/1/shape/0: node 'b': tensor 'p_w' has the symbolic dimension 'n', "
+              "which npu.symbols does not have; see npu-ir(5)"});
   CHECK(output_with({-5, "n", 1.5}).size() == 3);
 }
 

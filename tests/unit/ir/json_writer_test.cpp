@@ -11,6 +11,7 @@
 #include "npu/support/file_io.hpp"
 
 using namespace npu;
+using npu::test::graph_of;
 using npu::test::GraphBuilder;
 
 namespace {
@@ -99,16 +100,11 @@ TEST_CASE("writer: numbers keep their kind and text") {
 }
 
 TEST_CASE("writer: typed fields replace, append and remove keys") {
-  Graph graph = GraphBuilder()
-                    .input("x")
-                    .node("a", "custom", {"x"})
-                    .node("b", "custom", {"a"})
-                    .on("npu")
-                    .key("device_reason", "forced")
-                    .key("partition", 7)
-                    .key("zz", 1)
-                    .node("c", "custom", {"b"})
-                    .build();
+  Graph graph = graph_of(R"(
+    input x
+    a = "custom"(x)
+    b = "custom"(a) @npu device_reason="forced" partition=7 zz=1
+    c = "custom"(b))");
   graph.nodes()[0].device = "cpu";
   graph.nodes()[0].fusion_group = 3;
   graph.nodes()[1].device = "gpu";

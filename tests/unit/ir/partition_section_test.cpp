@@ -17,12 +17,10 @@ constexpr const char* kPlan =
   {"nodes":"b","flops":"many","bytes":1.5},"no object",{}],"note":[null]})";
 
 Graph with_plan(std::string_view text) {
-  Graph graph = GraphBuilder("chain")
-                    .input("x")
-                    .node("a", "aten.relu.default", {"x"})
-                    .node("b", "aten.relu.default", {"a"})
-                    .output("b")
-                    .build();
+  Graph graph = graph_of(R"(
+    model chain; input x
+    a = relu(x)
+    b = relu(a); output b)");
   graph.set_npu_member("partition", parse_json(text, "plan"));
   graph.set_npu_member("note", "last");
   return graph;

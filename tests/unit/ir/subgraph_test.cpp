@@ -2,10 +2,13 @@
 // A set of nodes as a separate document.
 #include "npu/ir/subgraph.hpp"
 
+#include <limits>
 #include <random>
+#include <stdexcept>
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
+#include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "partition/plan_checks.hpp"
 
@@ -23,26 +26,61 @@ Lines tensor_names(const Graph& graph, const std::vector<TensorId>& ids) {
 
 // x, y -> a; a, w -> b, c; c -> d. Outputs b and a.
 Graph diamond() {
-  return GraphBuilder("diamond")
-      .input("x")
-      .input("y")
-      .weight("w", {4})
-      .weight("v", {4})
-      .node("a", "aten.add.Tensor", {"y", "x"})
-      .on("npu")
-      .key("device_reason", "forced")
-      .key("partition", 0)
-      .key("fusion_group", 2)
-      .key("note", "kept")
-      .node("b", "custom", {"p_w", "a", "p_v", "p_w"})
-      .node("c", "aten.mul.Tensor", {"a", "x"})
-      .node("d", "custom", {"c"})
-      .output("b")
-      .output("a")
-      .build();
+  return graph_of(R"(
+    model diamond; input x, y; weight w, v [4]
+    a = aten.add.Tensor(y, x) @npu device_reason="forced" partition=0 fusion_group=2 note="kept"
+    b = "custom"(p_w, a, p_v, p_w)
+    c = aten.mul.Tensor(a, x)
+    d = "custom"(c); output b, a)");
+}
+
+// Everything that a program can ask of a tensor.
+Lines described(const Graph& graph) {
+  Lines lines;
+  for (const TensorInfo& tensor : graph.tensors()) {
+    std::string line = tensor.name + ' ' + std::string(dtype_name(tensor.dtype)) +
+                       shape_text(tensor.shape) + std::to_string(static_cast<int>(tensor.kind)) +
+                       ' ' + std::to_string(tensor.producer.value) + ' ' +
+                       std::to_string(tensor.result) + ' ' + tensor.weight_key;
+    for (const NodeId id : tensor.consumers) line += ' ' + std::to_string(id.value);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+/// A part is the same in memory as when it was written and read.
+Graph checked_part(const Graph& graph, const std::vector<NodeId>& nodes) {
+  const SubgraphBoundary boundary = find_boundary(graph, nodes);
+  Graph part = extract(graph, nodes, boundary);
+  const Graph read = read_valid_graph(write_subgraph(graph, nodes, boundary), "part");
+  CHECK(described(part) == described(read));
+  CHECK((write_graph(part) == write_graph(read)));
+  CHECK((write_sub_ir(part) == write_sub_ir(read)));
+  CHECK(tensor_names(part, part.graph_inputs()) == tensor_names(read, read.graph_inputs()));
+  CHECK(tensor_names(part, part.graph_outputs()) == tensor_names(read, read.graph_outputs()));
+  for (const NodeId id : nodes) {
+    CHECK(part.find_node(graph.node(id).name) == read.find_node(graph.node(id).name));
+  }
+  return part;
 }
 
 }  // namespace
+
+TEST_CASE("extract: a boundary that is not that of the nodes is a fault of the caller") {
+  const Graph graph = diamond();
+  CHECK_THROWS_AS(extract(graph, {{1}}, find_boundary(graph, {{0}})), std::logic_error);
+  CHECK_THROWS_AS(extract(graph, {{0}}, find_boundary(graph, {{1}})), std::logic_error);
+}
+
+TEST_CASE("extract: numbers that JSON cannot write are text, and groups have their patterns") {
+  Graph graph = diamond();
+  graph.node({0}).json["attrs"] = Json{{"value", std::numeric_limits<double>::infinity()}};
+  graph.set_npu_member("fusion", Json{{"groups", {{{"id", 2}, {"pattern", "elementwise"}}}}});
+  const Graph part = checked_part(graph, {{0}});
+  CHECK(part.nodes()[0].attrs().at("value") == "inf");
+  CHECK(part.nodes()[0].fusion_group == 2);
+  CHECK(part.nodes()[0].json.at("fusion_pattern") == "elementwise");
+}
 
 TEST_CASE("boundary: of no nodes is empty") {
   const SubgraphBoundary boundary = find_boundary(diamond(), {});
@@ -68,12 +106,11 @@ TEST_CASE("boundary: inputs and weights in order of first use, outputs in order 
   CHECK(last.outputs.empty());  // d is read by nobody, c only inside
 }
 
-TEST_CASE("sub-IR: is a valid document of its own") {
+TEST_CASE("extract: a part is a graph of its own") {
   const Graph graph = diamond();
-  const std::vector<NodeId> nodes{{1}, {2}};
-  const std::string text = write_subgraph(graph, nodes, find_boundary(graph, nodes));
-  CHECK(faults_of(text).empty());
-  const Graph part = read_valid_graph(text, "part");
+  CHECK(checked_part(graph, {}).nodes().empty());
+  const Graph part = checked_part(graph, {{1}, {2}});
+  CHECK(part.file.empty());
   CHECK(part.model_name() == "diamond");
   CHECK(tensor_names(part, part.graph_inputs()) == Lines{"a", "x"});
   CHECK(tensor_names(part, part.graph_outputs()) == Lines{"b", "c"});
@@ -83,6 +120,35 @@ TEST_CASE("sub-IR: is a valid document of its own") {
   CHECK(part.tensor(part.find_tensor("p_v")).weight_key ==
         "p_v");  // weights go by placeholder name here
   CHECK(part.tensor(part.find_tensor("a")).kind == TensorKind::kGraphInput);
+}
+
+TEST_CASE("extract: a weight that is handed out as it is stands among the weights") {
+  const Graph graph = graph_of("input x; weight w [4]; output x, w");
+  SubgraphBoundary boundary;
+  boundary.inputs = graph.graph_inputs();
+  boundary.outputs = graph.graph_outputs();
+  const Graph part = read_valid_graph(write_sub_ir(extract(graph, {}, boundary)), "part");
+  CHECK(tensor_names(part, part.graph_outputs()) == Lines{"x", "w"});
+}
+
+TEST_CASE("sub-IR: the bytes that a cache looks up") {
+  const Graph graph = diamond();
+  CHECK(write_subgraph(graph, {{2}}, find_boundary(graph, {{2}})) == R"({
+  "ir_version": 1,
+  "model_name": "diamond",
+  "graph_inputs": [
+    {"name":"a","shape":[4],"dtype":"float32"},
+    {"name":"x","shape":[4],"dtype":"float32"}
+  ],
+  "graph_outputs": [
+    {"name":"c","shape":[4],"dtype":"float32"}
+  ],
+  "weights": [],
+  "nodes": [
+    {"name":"c","op_type":"aten.mul.Tensor","inputs":[{"name":"a","shape":[4],"dtype":"float32","producer_node":"a","producer_output_idx":0},{"name":"x","shape":[4],"dtype":"float32","producer_node":"x","producer_output_idx":0}],"outputs":[{"name":"c","shape":[4],"dtype":"float32","producer_node":"c","producer_output_idx":0}],"attrs":{}}
+  ]
+}
+)");
 }
 
 TEST_CASE("sub-IR: leaves out placement and keeps every other key") {
@@ -113,25 +179,19 @@ TEST_CASE("sub-IR: says which fusion group a node is in, and its pattern") {
 }
 
 TEST_CASE("sub-IR: several results keep their names and indices") {
-  const Graph graph =
-      GraphBuilder()
-          .input("x")
-          .node_with_results("split", "aten.split.Tensor", {"x"}, {{2}, {2}}, {{"split_size", 2}})
-          .node("item", "<built-in function getitem>", {"split_0", "split_1"}, Shape{2},
-                {{"index", 1}})
-          .output("item")
-          .build();
+  const Graph graph = graph_of(R"(
+    input x
+    split = aten.split.Tensor(x) [2] [2] {"split_size": 2}
+    item = getitem(split_0, split_1) {"index": 1}; output item)");
   // Together: the results are inside.
   const std::vector<NodeId> both{{0}, {1}};
-  const Graph whole =
-      read_valid_graph(write_subgraph(graph, both, find_boundary(graph, both)), "f");
+  const Graph whole = checked_part(graph, both);
   CHECK(whole.tensor(whole.find_tensor("split_1")).result == 1);
   CHECK(tensor_names(whole, whole.graph_outputs()) == Lines{"item"});
   // Apart: both results cross, though the getitem takes one.
   const SubgraphBoundary first = find_boundary(graph, {{0}});
   CHECK(tensor_names(graph, first.outputs) == Lines{"split_0", "split_1"});
-  const Graph item =
-      read_valid_graph(write_subgraph(graph, {{1}}, find_boundary(graph, {{1}})), "f");
+  const Graph item = checked_part(graph, {{1}});
   CHECK(tensor_names(item, item.graph_inputs()) == Lines{"split_0", "split_1"});
   CHECK(item.nodes()[0].attrs().at("index") == 1);
 }
@@ -162,9 +222,7 @@ TEST_CASE("sub-IR: random sets of nodes of random graphs are valid documents") {
       members.insert(n);
     }
     const SubgraphBoundary boundary = find_boundary(graph, nodes);
-    const std::string text = write_subgraph(graph, nodes, boundary);
-    CHECK(faults_of(text).empty());
-    const Graph part = read_valid_graph(text, "part");
+    const Graph part = checked_part(graph, nodes);
     REQUIRE(part.nodes().size() == nodes.size());
     for (std::size_t n = 0; n < nodes.size(); ++n) {
       CHECK(tensor_names(part, part.nodes()[n].inputs) ==
@@ -189,11 +247,8 @@ TEST_CASE("sub-IR: random sets of nodes of random graphs are valid documents") {
 TEST_CASE("sub-IR: the whole of a model reads as the model") {
   const std::string file = std::string(NPU_TEST_DATA_DIR) + "/models/mobilenet_v2.json";
   const Graph graph = read_valid_graph(read_file(file), file);
-  std::vector<NodeId> nodes;
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
-    nodes.push_back({static_cast<std::int32_t>(n)});
-  const Graph whole =
-      read_valid_graph(write_subgraph(graph, nodes, find_boundary(graph, nodes)), "whole");
+  const std::vector<NodeId> nodes = all_nodes(graph);
+  const Graph whole = checked_part(graph, nodes);
   REQUIRE(whole.nodes().size() == graph.nodes().size());
   CHECK(tensor_names(whole, whole.graph_inputs()) == tensor_names(graph, graph.graph_inputs()));
   CHECK(tensor_names(whole, whole.graph_outputs()) == tensor_names(graph, graph.graph_outputs()));

@@ -47,13 +47,13 @@ TEST_CASE("topological order: a list in order stays as it is") {
 }
 
 TEST_CASE("topological order: producers come first, ties go to list order") {
-  const Graph graph = unordered(GraphBuilder()
-                                    .input("x")
-                                    .node("sum", "custom", {"left", "right", "left"})
-                                    .node("right", "custom", {"root"})
-                                    .node("left", "custom", {"root"})
-                                    .node("root", "custom", {"x"})
-                                    .node("free", "custom", {"x"}));
+  const Graph graph = unordered(GraphBuilder().lines(R"(
+    input x
+    sum = "custom"(left, right, left)
+    right = "custom"(root)
+    left = "custom"(root)
+    root = "custom"(x)
+    free = "custom"(x))"));
   CHECK(names(graph, topological_order(graph)) == "root right left sum free");
 }
 
@@ -66,13 +66,13 @@ TEST_CASE("topological order: a node that reads two results of one producer wait
 }
 
 TEST_CASE("topological order: nodes on and behind a cycle are left out, the cycle is found") {
-  const Graph graph = unordered(GraphBuilder()
-                                    .input("x")
-                                    .node("behind", "custom", {"c"})
-                                    .node("a", "custom", {"x", "c"})
-                                    .node("b", "custom", {"a"})
-                                    .node("c", "custom", {"b"})
-                                    .node("free", "custom", {"x"}));
+  const Graph graph = unordered(GraphBuilder().lines(R"(
+    input x
+    behind = "custom"(c)
+    a = "custom"(x, c)
+    b = "custom"(a)
+    c = "custom"(b)
+    free = "custom"(x))"));
   CHECK(names(graph, topological_order(graph)) == "free");
   CHECK(names(graph, find_cycle(graph)) == "a b c");
 }

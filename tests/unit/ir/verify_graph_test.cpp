@@ -8,6 +8,7 @@
 using namespace npu;
 using npu::test::errors_of;
 using npu::test::faults_of;
+using npu::test::graph_of;
 using npu::test::GraphBuilder;
 using Lines = std::vector<std::string>;
 
@@ -24,12 +25,10 @@ TEST_CASE("verify: a valid graph can be verified again, with the same answer") {
 }
 
 TEST_CASE("verify: a change that breaks the order is found") {
-  Graph graph = GraphBuilder()
-                    .input("x")
-                    .node("a", "custom", {"x"})
-                    .node("b", "custom", {"a"})
-                    .output("b")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x
+    a = "custom"(x)
+    b = "custom"(a); output b)");
   std::swap(graph.nodes()[0].inputs, graph.nodes()[1].inputs);  // a reads its own result now
   Diagnostics diagnostics;
   verify_graph(graph, diagnostics);
@@ -52,12 +51,13 @@ TEST_CASE("verify: every operand that comes too early is listed") {
 
 TEST_CASE("verify: one cycle is reported, starting at its first node in the list") {
   CHECK(faults_of(GraphBuilder()
-                      .input("x")
-                      .node("start", "custom", {"x"})
-                      .node("a", "custom", {"start", "c"})
-                      .node("b", "custom", {"a"})
-                      .node("c", "custom", {"b"})
-                      .node("end", "custom", {"c"})
+                      .lines(R"(
+    input x
+    start = "custom"(x)
+    a = "custom"(start, c)
+    b = "custom"(a)
+    c = "custom"(b)
+    end = "custom"(c))")
                       .text()) ==
         Lines{"/nodes/1: the graph has a cycle: 'a' -> 'b' -> 'c' -> 'a'"});
 }

@@ -374,13 +374,9 @@ TEST_CASE("numbers that JSON cannot write") {
 }
 
 TEST_CASE("a bound node looks its arguments up by name") {
-  const Graph graph = test::GraphBuilder()
-                          .input("x", {1, 8, 4, 4})
-                          .weight("w", {8, 8, 1, 1})
-                          .node("c", "aten.conv2d.default", {"x", "p_w"}, {1, 8, 2, 2},
-                                {{"stride", {2, 2}}, {"padding", Json::array({1})}})
-                          .output("c")
-                          .build();
+  const Graph graph = test::graph_of(R"(
+    input x [1,8,4,4]; weight w [8,8,1,1]
+    c = conv2d(x, p_w) [1,8,2,2] {"stride": [2, 2], "padding": [1]}; output c)");
   const Node& node = graph.nodes()[0];
   const BoundNode bound(graph, node, find_op("aten.conv2d.default")->schema);
   CHECK(bound.tensor("input") == graph.find_tensor("x"));
@@ -400,17 +396,13 @@ TEST_CASE("a bound node looks its arguments up by name") {
 }
 
 TEST_CASE("values of a bound node") {
-  const Graph graph =
-      test::GraphBuilder()
-          .input("x")
-          .input("y")
-          .node("a", "aten.to.dtype", {"x"}, {4}, {{"dtype", "torch.float16"}}, "float16")
-          .node("b", "aten.gelu.default", {"x"})
-          .node("c", "aten.clamp.default", {"x"}, {{"min", "-inf"}})
-          .node("d", "aten.index.Tensor", {"x", "y"}, {4},
-                {{"_tensor_list_sizes", {1}}, {"_tensor_list_none_masks", {{true, false}}}})
-          .output("a")
-          .build();
+  const Graph graph = test::graph_of(R"(
+    input x, y
+    a = aten.to.dtype(x) float16 {"dtype": "torch.float16"}
+    b = gelu(x)
+    c = clamp(x) {"min": "-inf"}
+    d = aten.index.Tensor(x, y) {"_tensor_list_sizes": [1], "_tensor_list_none_masks": [[true,
+        false]]}; output a)");
   const auto bind_node = [&](std::size_t i) {
     return BoundNode(graph, graph.nodes()[i], find_op(graph.nodes()[i].op_type)->schema);
   };
@@ -425,12 +417,10 @@ TEST_CASE("values of a bound node") {
 }
 
 TEST_CASE("a node that does not bind is located") {
-  const Graph graph = test::GraphBuilder()
-                          .input("x")
-                          .node("a", "aten.relu.default", {"x"})
-                          .node("b", "aten.softmax.int", {"a"})
-                          .output("b")
-                          .build();
+  const Graph graph = test::graph_of(R"(
+    input x
+    a = relu(x)
+    b = aten.softmax.int(a); output b)");
   const Schema& schema = find_op("aten.softmax.int")->schema;
   BindError error;
   CHECK_FALSE(BoundNode::try_bind(graph, graph.nodes()[1], schema, error));

@@ -69,9 +69,8 @@ TEST_CASE("byte regions: none where float64 goes elsewhere", "[ops]") {
       .output("t");
   CHECK(names_of(with_mixed.build(), "x").empty());
   GraphBuilder with_wide = region();
-  with_wide.node("t", "aten.to.dtype", {"y"}, Shape{4}, {{"dtype", "torch.int64"}}, "int64")
-      .output("r")
-      .output("t");
+  with_wide.lines(R"(
+    t = aten.to.dtype(y) [4] int64 {"dtype": "torch.int64"}; output r, t)");
   CHECK(names_of(with_wide.build(), "x").empty());
 }
 

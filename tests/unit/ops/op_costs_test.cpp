@@ -135,11 +135,9 @@ TEST_CASE("bytes: operands once each, and results") {
   CHECK(node("aten.view.default", {{2, 8}}, {16}, {{"size", {16}}}).flops() == 0);
   // Of an embedding's table only the rows that are looked up: 2 * 3 results, 2 indices.
   CHECK(node("aten.embedding.default", {{100, 3}, {2}}, {2, 3}).bytes() == 24 + 8 + 24);
-  const Graph square = test::GraphBuilder()
-                           .input("x", {8})
-                           .node("n", "aten.mul.Tensor", {"x", "x"})
-                           .output("n")
-                           .build();
+  const Graph square = test::graph_of(R"(
+    input x [8]
+    n = aten.mul.Tensor(x, x); output n)");
   CHECK(node_bytes(square, square.nodes()[0]) == 32 + 32);
 }
 

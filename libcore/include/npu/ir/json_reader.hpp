@@ -20,8 +20,9 @@ Graph read_graph(std::string_view text, const std::string& file, Diagnostics& di
 /// The same for a document in memory, for passes that add or remove nodes.
 Graph assemble_graph(Json document, const std::string& file, Diagnostics& diagnostics);
 
-/// As read_graph, but throws Error kInvalidGraph with the first fault: for documents that a program
-/// has written itself, such as the sub-IRs that backends are given.
+/// As read_graph and assemble_graph, but they throw Error kInvalidGraph with the first fault: for
+/// documents that a program has made itself, such as the sub-IRs that backends are given.
 Graph read_valid_graph(std::string_view text, const std::string& file);
+Graph valid_graph(Json document, const std::string& file);
 
 }  // namespace npu

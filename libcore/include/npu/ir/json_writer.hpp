@@ -13,8 +13,11 @@ namespace npu {
 /// which they were read, with new ones last; the same graph gives the same bytes.
 std::string write_graph(const Graph& graph);
 
-/// The same bytes in pieces, so that the text of a large document is never held as a whole. Throws
-/// Error kUsage for a string that is not UTF-8 before the first piece is passed on.
+/// The same with nodes that have no blanks: what a backend compiles, and what the cache looks up.
+std::string write_sub_ir(const Graph& graph);
+
+/// The bytes of write_graph in pieces, so that the text of a large document is never held as a
+/// whole. Throws Error kUsage for a string that is not UTF-8 before the first piece is passed on.
 void write_graph(const Graph& graph, const TextSink& sink);
 
 /// Brings the infinities and NaN in all attrs and constants into one form; without this they are

@@ -42,9 +42,14 @@ SubgraphBoundary find_boundary(const Graph& graph, const std::vector<NodeId>& no
 /// The format of such documents, their "ir_version".
 inline constexpr int kSubIrVersion = 1;
 
-/// A document of npu-ir(5) with just these nodes: boundary inputs become graph_inputs, boundary
-/// outputs graph_outputs. Node keys that describe placement (device, partition, ...) are dropped;
-/// all others are kept.
+/// A graph with just these nodes, which stand in list order: boundary inputs become graph_inputs,
+/// boundary outputs graph_outputs, and weights go by their names. What nodes say of placement
+/// (device, partition, ...) is dropped; fusion groups and all other keys are kept. Throws
+/// std::logic_error if the boundary is not that of the nodes.
+Graph extract(const Graph& graph, const std::vector<NodeId>& nodes,
+              const SubgraphBoundary& boundary);
+
+/// The same as a document of npu-ir(5), for what compiles it.
 std::string write_subgraph(const Graph& graph, const std::vector<NodeId>& nodes,
                            const SubgraphBoundary& boundary);
 

@@ -12,6 +12,7 @@
 namespace npu {
 
 class MappingMark;
+struct OpenedFile;
 
 /// Whose bytes a file may hold.
 enum class FileTrust {
@@ -54,6 +55,8 @@ class MappedFile {
   /// The file `name` below `folder` (empty: the working directory). Absolute names, "..", and
   /// symbolic links that lead out of the folder throw Error kIo, whatever they lead to.
   MappedFile(const std::string& folder, const std::string& name);
+  /// Null if there is no file of this name; otherwise as the first constructor.
+  static std::shared_ptr<const MappedFile> find(const std::string& path, FileTrust trust);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -63,7 +66,8 @@ class MappedFile {
   const std::string& path() const noexcept { return path_; }
 
  private:
-  void map(int descriptor, bool is_regular, std::size_t size);
+  MappedFile(const std::string& path, const OpenedFile& file);
+  void map(const OpenedFile& file);
 
   std::string path_;
   const std::byte* data_ = nullptr;
