@@ -21,18 +21,12 @@ std::vector<std::int32_t> list(std::span<const std::int32_t> values) {
 // a -> b -> d and a -> c -> d, with b and c of one group and on the other device.
 GraphBuilder diamond() {
   GraphBuilder builder;
-  builder.input("x")
-      .node("a", "aten.relu.default", {"x"})
-      .on("npu")
-      .node("b", "aten.relu.default", {"a"})
-      .on("cpu")
-      .key("fusion_group", 7)
-      .node("c", "aten.relu.default", {"a"})
-      .on("cpu")
-      .key("fusion_group", 7)
-      .node("d", "aten.add.Tensor", {"b", "c"})
-      .on("npu")
-      .output("d");
+  builder.lines(R"(
+    input x
+    a = relu(x) @npu
+    b = relu(a) @cpu fusion_group=7
+    c = relu(a) @cpu fusion_group=7
+    d = aten.add.Tensor(b, c) @npu; output d)");
   return builder;
 }
 

@@ -19,16 +19,11 @@ namespace {
 
 // npu: a -> cpu: b -> npu: c, and a is an operand of c, too. Partitions 0, 1, 2; steps 0 to 4.
 Json three_partitions() {
-  Graph graph = GraphBuilder()
-                    .input("x")
-                    .node("a", "custom", {"x"})
-                    .on("npu")
-                    .node("b", "custom", {"a"})
-                    .on("cpu")
-                    .node("c", "custom", {"b", "a"})
-                    .on("npu")
-                    .output("c")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x
+    a = "custom"(x) @npu
+    b = "custom"(a) @cpu
+    c = "custom"(b, a) @npu; output c)");
   write_partition_plan(graph, partition_convex(graph), Json::object());
   return Json::parse(write_graph(graph));
 }
@@ -367,14 +362,10 @@ TEST_CASE("partition_graph: a document without tags and a device of no target") 
 }
 
 TEST_CASE("partition_graph: writes plan, partitions of nodes and metrics") {
-  Graph graph = GraphBuilder()
-                    .input("x")
-                    .node("a", "aten.relu.default", {"x"})
-                    .on("npu")
-                    .node("b", "aten.relu.default", {"a"})
-                    .on("cpu")
-                    .output("b")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x
+    a = relu(x) @npu
+    b = relu(a) @cpu; output b)");
   graph.set_npu_member("target", *load_target("host").json);
   Diagnostics diagnostics;
   const PartitionResult result = partition_graph(graph, {}, diagnostics);

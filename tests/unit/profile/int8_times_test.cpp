@@ -31,12 +31,9 @@ TensorRanges ranges_of(const Graph& graph) {
 }  // namespace
 
 TEST_CASE("int8 times are those of the integers that this machine takes", "[profile]") {
-  const Graph graph = GraphBuilder()
-                          .input("x", {2, 4})
-                          .weight("w", {4, 4})
-                          .node("y", "aten.linear.default", {"x", "p_w"})
-                          .output("y")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [2,4]; weight w [4,4]
+    y = linear(x, p_w); output y)");
   ProfileModelOptions options;
   options.ranges = ranges_of(graph);
   const IsaLimit limit("generic");

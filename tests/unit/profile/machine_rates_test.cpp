@@ -83,7 +83,7 @@ TEST_CASE("machine probes: the longer model has more of what is measured, and th
   std::vector<MachineProbe> probes = kind_probes(target);
   probes.push_back(memory_probe(target));
   probes.push_back(node_probe(target));
-  probes.push_back(convolution_probe(target, "bfloat16"));
+  probes.push_back(convolution_probe(target, DType::kBFloat16));
   for (const MachineProbe& probe : probes) {
     CAPTURE(probe.name);
     const ProbeWork work = work_of(probe);

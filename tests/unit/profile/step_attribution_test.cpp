@@ -8,29 +8,19 @@
 #include "ops/op_catalogue.hpp"
 
 using namespace npu;
-using npu::test::GraphBuilder;
+using npu::test::graph_of;
 
 namespace {
 
 // cpu: head; npu: conv, relu, late; cpu: tail.
 Graph sandwich() {
-  return GraphBuilder()
-      .input("x", {1, 4, 6, 6})
-      .weight("w", {4, 4, 3, 3})
-      .node("head", "aten.neg.default", {"x"})
-      .on("cpu")
-      .node("conv", "aten.conv2d.default", {"head", "p_w"}, Shape{1, 4, 6, 6},
-            {{"padding", {1, 1}}})
-      .on("npu")
-      .node("relu", "aten.relu.default", {"conv"})
-      .on("npu")
-      .node("late", "aten.relu.default", {"relu"})
-      .on("npu")
-      .node("tail", "aten.neg.default", {"relu"})
-      .on("cpu")
-      .output("late")
-      .output("tail")
-      .build();
+  return graph_of(R"(
+    input x [1,4,6,6]; weight w [4,4,3,3]
+    head = neg(x) @cpu
+    conv = conv2d(head, p_w) {"padding": [1, 1]} @npu
+    relu = relu(conv) @npu
+    late = relu(relu) @npu
+    tail = neg(relu) @cpu; output late, tail)");
 }
 
 const Json kReport = Json::parse(R"({"steps": [

@@ -31,22 +31,18 @@ struct Chain {
   NodeTable table;
 
   Chain() {
-    model = GraphBuilder()
-                .input("x", {2, 4})
-                .node("a", "aten.relu.default", {"x"})
-                .node("b", "aten.sigmoid.default", {"a"})
-                .node("c", "aten.tanh.default", {"b"})
-                .output("c")
-                .build();
-    document = GraphBuilder()
-                   .input("x", {2, 4})
-                   .node("a", "aten.relu.default", {"x"})
-                   .node("a_q", "aten.neg.default", {"a"})
-                   .node("b", "aten.sigmoid.default", {"a_q"})
-                   .node("b_dq", "aten.neg.default", {"b"})
-                   .node("c", "aten.tanh.default", {"b_dq"})
-                   .output("c")
-                   .build();
+    model = graph_of(R"(
+      input x [2,4]
+      a = relu(x)
+      b = sigmoid(a)
+      c = tanh(b); output c)");
+    document = graph_of(R"(
+      input x [2,4]
+      a = relu(x)
+      a_q = neg(a)
+      b = sigmoid(a_q)
+      b_dq = neg(b)
+      c = tanh(b_dq); output c)");
     choice.nodes = {{"a", "", Precision::kFloat, ""},
                     {"b", "", Precision::kInt8, ""},
                     {"c", "", Precision::kFloat, ""}};

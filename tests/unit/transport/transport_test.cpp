@@ -4,12 +4,10 @@
 
 #include <atomic>
 #include <set>
-#include <stdexcept>
 #include <thread>
 
 #include "catch.hpp"
 #include "npu/support/error.hpp"
-#include "transport/call_thread.hpp"
 
 using namespace npu;
 
@@ -125,20 +123,4 @@ TEST_CASE("a transport that fails says why, and one that is given up ends", "[tr
   const Transport transport(kScripted);
   transport.start(&out, &in, 1);
   wait_until_asked();
-}
-
-TEST_CASE("calls are made one after another and their failures are kept", "[transport]") {
-  CallThread thread;
-  thread.wait();
-  std::vector<int> calls;
-  thread.post([&] { calls.push_back(1); });
-  thread.post([&] {
-    calls.push_back(2);
-    throw std::runtime_error("second");
-  });
-  thread.post([&] { calls.push_back(3); });
-  CHECK_THROWS_WITH(thread.wait(), "second");
-  CHECK(calls == std::vector<int>{1, 2, 3});
-  thread.run([&] { calls.push_back(4); });
-  CHECK(calls.back() == 4);
 }

@@ -38,17 +38,17 @@ TEST_CASE("max partitions: the island that saves most time stays, not the one wi
   // relu of 4 elements three times; sin; relu of 4 million elements; sin.
   const Target target = two_devices(1);
   GraphBuilder builder;
-  builder.input("x", {4}).input("y", {4'000'000});
-  builder.node("s0", "aten.sin.default", {"x"})
-      .node("r0", "aten.relu.default", {"s0"})
-      .node("r1", "aten.relu.default", {"r0"})
-      .node("r2", "aten.relu.default", {"r1"})
-      .node("s1", "aten.sin.default", {"r2"})
-      .node("s2", "aten.sum.default", {"s1"}, Shape{})
-      .node("s3", "aten.add.Tensor", {"y", "s2"}, Shape{4'000'000})
-      .node("big", "aten.relu.default", {"s3"}, Shape{4'000'000})
-      .node("s4", "aten.sin.default", {"big"}, Shape{4'000'000})
-      .output("s4");
+  builder.lines(R"(
+    input x [4]; input y [4000000]
+    s0 = sin(x)
+    r0 = relu(s0)
+    r1 = relu(r0)
+    r2 = relu(r1)
+    s1 = sin(r2)
+    s2 = sum(s1) []
+    s3 = aten.add.Tensor(y, s2)
+    big = relu(s3)
+    s4 = sin(big); output s4)");
   for (const Strategy strategy : {Strategy::kContiguous, Strategy::kConvex, Strategy::kMinCut}) {
     CAPTURE(static_cast<int>(strategy));
     Graph graph = tagged(builder, target);
@@ -68,12 +68,11 @@ TEST_CASE("max partitions: the island that saves most time stays, not the one wi
 
 TEST_CASE("max partitions: what hands have placed is a reason to fail") {
   const Target target = two_devices(1);
-  Graph graph = tagged(GraphBuilder()
-                           .input("x")
-                           .node("a", "aten.relu.default", {"x"})
-                           .node("b", "aten.sin.default", {"a"})
-                           .node("c", "aten.relu.default", {"b"})
-                           .output("c"),
+  Graph graph = tagged(GraphBuilder().lines(R"(
+    input x
+    a = relu(x)
+    b = sin(a)
+    c = relu(b); output c)"),
                        target);
   graph.nodes()[0].device_reason = "forced";
   graph.nodes()[2].device_reason = "kept";
@@ -90,15 +89,13 @@ TEST_CASE("max partitions: what hands have placed is a reason to fail") {
 
 TEST_CASE("min flops: small work goes to the next device, whatever its number of nodes") {
   const Target target = two_devices(0);
-  Graph graph = tagged(GraphBuilder()
-                           .input("x", {10})
-                           .input("y", {1000})
-                           .node("a", "aten.relu.default", {"x"})
-                           .node("b", "aten.relu.default", {"a"})
-                           .node("c", "aten.sin.default", {"b"})
-                           .node("d", "aten.add.Tensor", {"y", "c"}, Shape{1000})
-                           .node("e", "aten.relu.default", {"d"}, Shape{1000})
-                           .output("e"),
+  Graph graph = tagged(GraphBuilder().lines(R"(
+    input x [10]; input y [1000]
+    a = relu(x)
+    b = relu(a)
+    c = sin(b)
+    d = aten.add.Tensor(y, c)
+    e = relu(d); output e)"),
                        target);
   Diagnostics diagnostics;
   // a and b have 20 FLOPs, e 1,000.

@@ -112,14 +112,11 @@ TEST_CASE("min nodes: a node that was forced or kept holds its partition") {
 
 TEST_CASE("min nodes: nodes that cost nothing do not count") {
   GraphBuilder builder;
-  builder.input("x")
-      .node("a", "aten.relu.default", {"x"})
-      .on("npu")
-      .node("b", "aten.view.default", {"a"}, Json{{"size", {4}}})
-      .on("npu")
-      .node("c", "aten.view.default", {"b"}, Json{{"size", {4}}})
-      .on("npu")
-      .output("c");
+  builder.lines(R"(
+    input x
+    a = relu(x) @npu
+    b = view(a) {"size": [4]} @npu
+    c = view(b) {"size": [4]} @npu; output c)");
   Graph graph = builder.build();
   CHECK(ops_chain(graph, 2) == "cpu cpu cpu");  // one node that counts
 }

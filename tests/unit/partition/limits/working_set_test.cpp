@@ -70,26 +70,21 @@ TEST_CASE("working set: the definition, on random graphs and sets") {
 }
 
 TEST_CASE("working set: an alias needs no memory of its own") {
-  const Graph graph = GraphBuilder()
-                          .input("x", {4, 4})
-                          .node("a", "aten.relu.default", {"x"})
-                          .node("b", "aten.view.default", {"a"}, Shape{16}, {{"size", {16}}})
-                          .node("c", "aten.relu.default", {"b"}, Shape{16})
-                          .output("c")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [4,4]
+    a = relu(x)
+    b = view(a) [16] {"size": [16]}
+    c = relu(b); output c)");
   // x for good, a under both names, c.
   CHECK(working_set_bytes(graph, std::vector{NodeId{0}, NodeId{1}, NodeId{2}}) == 3 * 64);
 }
 
 TEST_CASE("working set: no nodes, and a result that the graph returns is kept to the end") {
-  const Graph graph = GraphBuilder()
-                          .input("x", {4, 4})
-                          .node("a", "aten.relu.default", {"x"})
-                          .node("b", "aten.relu.default", {"a"})
-                          .node("c", "aten.relu.default", {"b"})
-                          .output("a")
-                          .output("c")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [4,4]
+    a = relu(x)
+    b = relu(a)
+    c = relu(b); output a, c)");
   CHECK(working_set_bytes(graph, {}) == 0);
   // x and a for good, b beside c; without the output a it would be x, b and c.
   CHECK(working_set_bytes(graph, std::vector{NodeId{0}, NodeId{1}, NodeId{2}}) == 4 * 64);

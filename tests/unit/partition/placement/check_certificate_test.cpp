@@ -15,14 +15,10 @@ using namespace npu::test;
 namespace {
 
 Graph partitioned(Strategy strategy) {
-  Graph graph = GraphBuilder()
-                    .input("x")
-                    .node("a", "aten.relu.default", {"x"})
-                    .on("npu")
-                    .node("b", "aten.relu.default", {"a"})
-                    .on("cpu")
-                    .output("b")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x
+    a = relu(x) @npu
+    b = relu(a) @cpu; output b)");
   graph.set_npu_member("target", *load_target("host").json);
   partition_graph(graph, {.strategy = strategy});
   return graph;

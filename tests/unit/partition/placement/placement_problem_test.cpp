@@ -25,17 +25,11 @@ Target target() {
 
 // relu -> sin, relu2: 16 bytes in, 16 out each.
 Graph two_readers() {
-  return GraphBuilder()
-      .input("x")
-      .node("a", "aten.relu.default", {"x"})
-      .on("npu")
-      .node("b", "aten.sin.default", {"a"})
-      .on("cpu")
-      .node("c", "aten.relu.default", {"a"})
-      .on("npu")
-      .output("b")
-      .output("c")
-      .build();
+  return graph_of(R"(
+    input x
+    a = relu(x) @npu
+    b = sin(a) @cpu
+    c = relu(a) @npu; output b, c)");
 }
 
 }  // namespace
@@ -95,21 +89,12 @@ TEST_CASE("placement problem: who put a node there decides whether it may leave"
 }
 
 TEST_CASE("placement problem: a getitem moves with its producer, a group as a whole") {
-  Graph graph =
-      GraphBuilder()
-          .input("x", {4, 4})
-          .node_with_results("s", "aten.split.Tensor", {"x"}, {{2, 4}, {2, 4}}, {{"split_size", 2}})
-          .on("cpu")
-          .node("g", "<built-in function getitem>", {"s_0", "s_1"}, Shape{2, 4}, {{"index", 0}})
-          .on("cpu")
-          .node("a", "aten.relu.default", {"g"})
-          .on("npu")
-          .key("fusion_group", 1)
-          .node("b", "aten.relu.default", {"a"})
-          .on("npu")
-          .key("fusion_group", 1)
-          .output("b")
-          .build();
+  Graph graph = graph_of(R"(
+    input x [4,4]
+    s = aten.split.Tensor(x) [2,4] [2,4] {"split_size": 2} @cpu
+    g = getitem(s_0, s_1) {"index": 0} @cpu
+    a = relu(g) @npu fusion_group=1
+    b = relu(a) @npu fusion_group=1; output b)");
   const PlacementProblem problem = build_placement_problem(graph, target(), roofline_cost());
   REQUIRE(problem.items == 2);
   CHECK(problem.item_of == std::vector<std::int32_t>{0, 0, 1});

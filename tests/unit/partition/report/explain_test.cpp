@@ -29,16 +29,14 @@ Graph model(const std::string& name, const std::vector<ForceRule>& force = {}) {
 }  // namespace
 
 TEST_CASE("explain: a status for every way to a device") {
-  Graph graph = GraphBuilder()
-                    .input("x")
-                    .node("a", "aten.relu.default", {"x"})
-                    .node("b", "aten.relu.default", {"a"})
-                    .node("c", "aten.relu.default", {"b"})
-                    .node("d", "aten.atan.default", {"c"})
-                    .node("e", "aten.relu.default", {"d"})
-                    .node("f", "aten.relu.default", {"e"})
-                    .output("f")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x
+    a = relu(x)
+    b = relu(a)
+    c = relu(b)
+    d = atan(c)
+    e = relu(d)
+    f = relu(e); output f)");
   const char* const reasons[] = {
       "", "forced", "cheaper on cpu", "unsupported op", "min nodes", "backend 'npu': no memory"};
   using Status = PlacementStatus;

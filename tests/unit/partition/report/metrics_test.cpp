@@ -33,16 +33,12 @@ bool near(double actual, double expected) { return std::abs(actual - expected) <
 // npu: a -> cpu: b -> npu: c = relu(b + nothing); a has a second reader on the cpu in a later run.
 GraphBuilder small_model() {
   GraphBuilder builder;
-  builder.input("x", {1000})
-      .node("a", "aten.relu.default", {"x"})
-      .on("npu")
-      .node("b", "aten.relu.default", {"a"})
-      .on("cpu")
-      .node("c", "aten.relu.default", {"b"})
-      .on("npu")
-      .node("d", "aten.add.Tensor", {"c", "a"})
-      .on("cpu")
-      .output("d");
+  builder.lines(R"(
+    input x [1000]
+    a = relu(x) @npu
+    b = relu(a) @cpu
+    c = relu(b) @npu
+    d = aten.add.Tensor(c, a) @cpu; output d)");
   return builder;
 }
 
@@ -50,18 +46,13 @@ GraphBuilder small_model() {
 
 TEST_CASE("roofline: an op takes the longer of arithmetic and traffic") {
   const Target target = two_devices();
-  const Graph graph =
-      GraphBuilder()
-          .input("x", {1000})
-          .input("l", {10, 20})
-          .input("r", {20, 30})
-          .input("h", {10, 20}, "bfloat16")
-          .input("g", {20, 30}, "bfloat16")
-          .node("relu", "aten.relu.default", {"x"})
-          .node("mm", "aten.mm.default", {"l", "r"}, Shape{10, 30})
-          .node("view", "aten.view.default", {"x"}, Json{{"size", {1000}}})
-          .node("half", "aten.mm.default", {"h", "g"}, Shape{10, 30}, Json::object(), "bfloat16")
-          .build();
+  const Graph graph = graph_of(R"(
+    input x [1000]; input l [10,20]; input r [20,30]; input h [10,20] bfloat16
+    input g [20,30] bfloat16
+    relu = relu(x)
+    mm = mm(l, r) [10,30]
+    view = view(x) {"size": [1000]}
+    half = mm(h, g) [10,30])");
   const Device& npu = target.devices[0];
   const Device& cpu = target.devices[1];
   // relu: 1000 flops, 8000 bytes. npu: 1000 / 4000 = 0.25 us < 8000 / 2000 = 4 us.

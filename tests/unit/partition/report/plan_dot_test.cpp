@@ -14,18 +14,12 @@ namespace {
 
 // a on the npu; b and d on the cpu read it; c on the npu reads b, and d reads c.
 Graph four_nodes() {
-  return GraphBuilder()
-      .input("x")
-      .node("a", "aten.relu.default", {"x"})
-      .on("npu")
-      .node("b", "aten.sin.default", {"a"})
-      .on("cpu")
-      .node("c", "aten.relu.default", {"b"})
-      .on("npu")
-      .node("d", "aten.add.Tensor", {"a", "c"})
-      .on("cpu")
-      .output("d")
-      .build();
+  return graph_of(R"(
+    input x
+    a = relu(x) @npu
+    b = sin(a) @cpu
+    c = relu(b) @npu
+    d = aten.add.Tensor(a, c) @cpu; output d)");
 }
 
 std::ptrdiff_t count(const std::string& text, const std::string& part) {

@@ -45,25 +45,25 @@ TEST_CASE("workload: a chain keeps one unit busy, branches several") {
 TEST_CASE("workload: memory is used again, and what is cheap could be computed again") {
   // While c runs: x, a (which waits for d), b and c, 4000 bytes each.
   GraphBuilder builder;
-  builder.input("x", {1000})
-      .node("a", "aten.relu.default", {"x"})
-      .node("b", "aten.softmax.int", {"x"}, {{"dim", 0}})
-      .node("c", "aten.softmax.int", {"b"}, {{"dim", 0}})
-      .node("d", "aten.add.Tensor", {"a", "c"})
-      .output("d");
+  builder.lines(R"(
+    input x [1000]
+    a = relu(x)
+    b = aten.softmax.int(x) {"dim": 0}
+    c = aten.softmax.int(b) {"dim": 0}
+    d = aten.add.Tensor(a, c); output d)");
   const PlanWorkload found = workload(builder);
   CHECK(found.peak_bytes == 4 * 4000);
   CHECK(found.recomputable_bytes == 4000);  // a, from x
   CHECK(found.recompute_flops == 1000);
   // What reads something that is gone by then is not computed again.
   GraphBuilder gone;
-  gone.input("x", {1000})
-      .node("s", "aten.softmax.int", {"x"}, {{"dim", 0}})
-      .node("a", "aten.relu.default", {"s"})
-      .node("b", "aten.softmax.int", {"x"}, {{"dim", 0}})
-      .node("c", "aten.softmax.int", {"b"}, {{"dim", 0}})
-      .node("d", "aten.add.Tensor", {"a", "c"})
-      .output("d");
+  gone.lines(R"(
+    input x [1000]
+    s = aten.softmax.int(x) {"dim": 0}
+    a = relu(s)
+    b = aten.softmax.int(x) {"dim": 0}
+    c = aten.softmax.int(b) {"dim": 0}
+    d = aten.add.Tensor(a, c); output d)");
   CHECK(workload(gone).recomputable_bytes == 0);
 }
 

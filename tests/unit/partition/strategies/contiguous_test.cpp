@@ -115,14 +115,10 @@ TEST_CASE("contiguous: a transfer is sorted by name and comes from the run befor
 }
 
 TEST_CASE("contiguous: graph inputs and weights are not transferred") {
-  const Graph graph = GraphBuilder()
-                          .input("x")
-                          .weight("w", {4})
-                          .node("a", "custom", {"x", "p_w"})
-                          .on("npu")
-                          .node("b", "custom", {"x", "p_w"})
-                          .on("cpu")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x; weight w [4]
+    a = "custom"(x, p_w) @npu
+    b = "custom"(x, p_w) @cpu)");
   const PartitionPlan plan = partition_contiguous(graph);
   CHECK(steps_of(graph, plan) == Lines{"npu: a", "cpu: b"});
   CHECK(plan.partitions[1].boundary.inputs == std::vector<TensorId>{graph.find_tensor("x")});

@@ -158,12 +158,11 @@ TEST_CASE("metis: near the best of all splits in line") {
 }
 
 TEST_CASE("metis: more blocks than nodes, and a balance that no split has") {
-  Graph graph = on_one_device(GraphBuilder()
-                                  .input("x", {1000})
-                                  .node("a", "custom.one", {"x"}, Shape{1})
-                                  .node("b", "custom.one", {"a"}, Shape{1})
-                                  .node("c", "custom.one", {"b"}, Shape{1000})
-                                  .output("c"));
+  Graph graph = on_one_device(GraphBuilder().lines(R"(
+    input x [1000]
+    a = custom.one(x) [1]
+    b = custom.one(a)
+    c = custom.one(b) [1000]; output c)"));
   Diagnostics diagnostics;
   try {
     partition_graph(graph, {.strategy = Strategy::kMetis, .parts = 8}, diagnostics);
@@ -189,12 +188,12 @@ TEST_CASE("metis: more blocks than nodes, and a balance that no split has") {
 
 TEST_CASE("metis: the most even parts, where the balance asked for is impossible") {
   GraphBuilder builder;
-  builder.input("x", {100})
-      .node("a", "aten.relu.default", {"x"})
-      .node("b", "aten.sum.dim_IntList", {"a"}, Shape{10}, {{"dim", {0}}})
-      .node("c", "aten.relu.default", {"b"})
-      .node("d", "aten.relu.default", {"c"})
-      .output("d");
+  builder.lines(R"(
+    input x [100]
+    a = relu(x)
+    b = aten.sum.dim_IntList(a) [10] {"dim": [0]}
+    c = relu(b)
+    d = relu(c); output d)");
   Graph graph = on_one_device(builder);
   PartitionOptions options{.strategy = Strategy::kMetis, .parts = 3};
   CHECK_THROWS_WITH(partition_graph(graph, options),

@@ -327,13 +327,11 @@ TEST_CASE("mincut: reasons say what was moved") {
         {"name": "cpu", "ops": "*", "peak_flops": {"float32": 1e9}, "memory_bandwidth": 1e9}],
         "links": [{"from": "npu", "to": "cpu", "bandwidth": 1e9, "latency_us": 100}]})"),
                                      "t.json");
-  Graph graph = GraphBuilder()
-                    .input("x")
-                    .node("a", "aten.sin.default", {"x"})
-                    .node("b", "aten.relu.default", {"a"})
-                    .node("c", "aten.sin.default", {"b"})
-                    .output("c")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x
+    a = sin(x)
+    b = relu(a)
+    c = sin(b); output c)");
   Diagnostics diagnostics;
   tag_ops(graph, target, {}, diagnostics);
   CHECK(graph.nodes()[1].device == "npu");
@@ -361,21 +359,18 @@ TEST_CASE("mincut: a getitem stays with its producer, a fusion group together") 
     CAPTURE(round);
     const Target target = random_target(random, 2);
     GraphBuilder builder;
-    builder.input("x", {64, 64});
-    // Relus in front and behind, a group of three, and a split with its getitems.
-    builder.node("a", "aten.relu.default", {"x"})
-        .node("b", "aten.neg.default", {"a"})
-        .key("fusion_group", 1)
-        .node("c", "aten.exp.default", {"b"})
-        .key("fusion_group", 1)
-        .node("d", "aten.relu.default", {"c"})
-        .key("fusion_group", 1)
-        .node_with_results("s", "aten.split.Tensor", {"d"}, {{32, 64}, {32, 64}},
-                           {{"split_size", 32}})
-        .node("g", "<built-in function getitem>", {"s_0", "s_1"}, Shape{32, 64}, {{"index", 0}})
-        .node("h", "<built-in function getitem>", {"s_0", "s_1"}, Shape{32, 64}, {{"index", 1}})
-        .node("i", "aten.relu.default", {"g"})
-        .node("j", random() % 2 == 0 ? "aten.neg.default" : "aten.sin.default", {"h"})
+    builder.lines(R"(
+      input x [64,64]
+      # Relus in front and behind, a group of three, and a split with its getitems.
+      a = relu(x)
+      b = neg(a) fusion_group=1
+      c = exp(b) fusion_group=1
+      d = relu(c) fusion_group=1
+      s = aten.split.Tensor(d) [32,64] [32,64] {"split_size": 32}
+      g = getitem(s_0, s_1) {"index": 0}
+      h = getitem(s_0, s_1) {"index": 1}
+      i = relu(g))");
+    builder.node("j", random() % 2 == 0 ? "aten.neg.default" : "aten.sin.default", {"h"})
         .output("i")
         .output("j");
     Graph graph = builder.build();

@@ -212,10 +212,9 @@ TEST_CASE("memory is used again") {
 
 TEST_CASE("a unit that does not fit is reported with tiles that do") {
   GraphBuilder builder;
-  builder.input("x", {1, 8, 32, 32}).weight("w", {16, 8, 3, 3});
-  builder.node("c", "aten.conv2d.default", {"x", "p_w"}, Shape{1, 16, 32, 32},
-               Json{{"padding", {1, 1}}});
-  builder.on("d0").output("c");
+  builder.lines(R"(
+    input x [1,8,32,32]; weight w [16,8,3,3]
+    c = conv2d(x, p_w) [1,16,32,32] {"padding": [1, 1]} @d0; output c)");
   Graph graph = builder.build();
   // input 32768, weight 4608, result 65536 bytes
   const auto tiles = [&](std::int64_t limit) {

@@ -163,14 +163,15 @@ TEST_CASE("strategies: outputs do not change, executed on the real backends") {
     Graph on_cpu = tagged;
     for (Node& node : on_cpu.nodes()) node.device = "cpu";
     const PartitionPlan whole = single_partition_plan(on_cpu, "cpu");
-    const auto expected = Executor(on_cpu, whole, target, no_weights, options).run(inputs, nullptr);
+    const auto expected =
+        compile_and_load(on_cpu, whole, target, no_weights, options).run(inputs, nullptr);
     for (const StrategyInfo& strategy : partition_strategies()) {
       CAPTURE(strategy.name);
       Graph graph = tagged;
       const auto result = partitioned(graph, {.strategy = strategy.strategy, .imbalance = 2});
       if (!result) continue;
       const auto actual =
-          Executor(graph, result->plan, target, no_weights, options).run(inputs, nullptr);
+          compile_and_load(graph, result->plan, target, no_weights, options).run(inputs, nullptr);
       REQUIRE(actual.size() == expected.size());
       for (std::size_t i = 0; i < actual.size(); ++i) {
         CHECK(compare_tensors(actual[i], expected[i], {}).ok);

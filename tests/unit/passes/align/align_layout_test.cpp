@@ -106,36 +106,29 @@ TEST_CASE("a graph without nodes has nothing to align") {
 
 TEST_CASE("the mode that rules give each op") {
   GraphBuilder builder;
-  builder.input("x", kImage).weight("w", {8, 8, 1, 1}).weight("m", {8, 8}).weight("v", {8});
-  builder.node("conv", "aten.conv2d.default", {"x", "p_w"}, kImage)
-      .node("pool", "aten.max_pool2d.default", {"conv"}, Shape{1, 8, 2, 2},
-            {{"kernel_size", {2, 2}}})
-      .node("mean", "aten.mean.dim", {"pool"}, Shape{1, 8}, {{"dim", {2, 3}}})
-      .node("linear", "aten.linear.default", {"mean", "p_m"}, Shape{1, 8})
-      .node("transposed", "aten.permute.default", {"conv"}, kImage, {{"dims", {0, 1, 3, 2}}})
-      .node("cat", "aten.cat.default", {"conv", "conv"}, Shape{1, 16, 4, 4},
-            {{"dim", 1}, {"_tensor_list_sizes", {2}}})
-      .node("padded", "aten.constant_pad_nd.default", {"conv"}, Shape{1, 8, 6, 6},
-            {{"pad", {1, 1, 1, 1}}})
-      .node("scattered", "aten.scatter_add.default", {"conv", "conv", "conv"}, kImage, {{"dim", 0}})
-      .node("relu", "aten.relu.default", {"conv"}, kImage)
-      .node("rank3", "aten.view.default", {"conv"}, Shape{1, 8, 16}, {{"size", {1, 8, 16}}})
-      .node("rank1", "aten.view.default", {"conv"}, Shape{128}, {{"size", {128}}})
-      .node("rank5", "aten.view.default", {"conv"}, Shape{1, 8, 1, 4, 4},
-            {{"size", {1, 8, 1, 4, 4}}})
-      .node("gemm3", "aten.matmul.default", {"rank3", "rank3"}, Shape{1, 8, 16})
-      .node("scalar", "aten.sum.default", {"conv"}, Shape{})
-      .node("biased", "aten.add.Tensor", {"conv", "p_v"}, kImage)
-      .node("cast", "aten.to.dtype", {"conv"}, kImage, {{"dtype", "torch.int64"}}, "int64")
-      .node("pinned", "aten.relu.default", {"conv"}, kImage)
-      .key("dev_info", "NALIGN")
-      .node("pinned2", "aten.conv2d.default", {"conv", "p_w"}, kImage)
-      .key("dev_info", {{"align_mode", "nalign"}})
-      .node("pinned3", "aten.conv2d.default", {"conv", "p_w"}, kImage)
-      .key("dev_info", "both")
-      .node("elsewhere", "aten.relu.default", {"conv"}, kImage)
-      .key("dev_info", "cpu")
-      .node("custom", "my.op", {"conv"}, kImage);
+  builder.lines(R"(
+    input x [1,8,4,4]; weight w [8,8,1,1]; weight m [8,8]; weight v [8]
+    conv = conv2d(x, p_w)
+    pool = max_pool2d(conv) [1,8,2,2] {"kernel_size": [2, 2]}
+    mean = aten.mean.dim(pool) [1,8] {"dim": [2, 3]}
+    linear = linear(mean, p_m)
+    transposed = permute(conv) {"dims": [0, 1, 3, 2]}
+    cat = cat(conv, conv) [1,16,4,4] {"dim": 1, "_tensor_list_sizes": [2]}
+    padded = constant_pad_nd(conv) [1,8,6,6] {"pad": [1, 1, 1, 1]}
+    scattered = scatter_add(conv, conv, conv) {"dim": 0}
+    relu = relu(conv)
+    rank3 = view(conv) [1,8,16] {"size": [1, 8, 16]}
+    rank1 = view(conv) [128] {"size": [128]}
+    rank5 = view(conv) [1,8,1,4,4] {"size": [1, 8, 1, 4, 4]}
+    gemm3 = matmul(rank3, rank3)
+    scalar = sum(conv) []
+    biased = aten.add.Tensor(conv, p_v)
+    cast = aten.to.dtype(conv) int64 {"dtype": "torch.int64"}
+    pinned = relu(conv) dev_info="NALIGN"
+    pinned2 = conv2d(conv, p_w) dev_info={"align_mode": "nalign"}
+    pinned3 = conv2d(conv, p_w) dev_info="both"
+    elsewhere = relu(conv) dev_info="cpu"
+    custom = my.op(conv))");
   const Aligned aligned = align(builder.build());
   const std::map<std::string, std::string> expected{{"conv", "ALIGN conv"},
                                                     {"pool", "ALIGN pool"},
@@ -188,10 +181,9 @@ TEST_CASE("slices are aligned unless they cut channels off at a multiple") {
 
 TEST_CASE("a mode that a result cannot have is not taken from dev_info") {
   GraphBuilder builder;
-  builder.input("x", kImage, "int64")
-      .node("n", "my.op", {"x"}, kImage, Json::object(), "int64")
-      .key("dev_info", "ALIGN")
-      .output("n");
+  builder.lines(R"(
+    input x [1,8,4,4] int64
+    n = my.op(x) dev_info="ALIGN"; output n)");
   const Aligned aligned = align(builder.build());
   CHECK(aligned.allowed("n") == "NALIGN dtype");
   CHECK(aligned.messages ==
@@ -234,17 +226,13 @@ TEST_CASE("what an ALIGN op makes for an unaligned end is converted as early as 
 
 TEST_CASE("the documented case: an add of one ALIGN and two NALIGN parents") {
   GraphBuilder builder;
-  builder.input("x", {4}).weight("w", kImage);
-  builder.node("a", "my.op", {"p_w"}, kImage)
-      .key("dev_info", "ALIGN")
-      .node("b", "my.op", {"p_w"}, kImage)
-      .key("dev_info", "NALIGN")
-      .node("c", "my.op", {"p_w"}, kImage)
-      .key("dev_info", "NALIGN")
-      .node("sum", "my.add3", {"a", "b", "c"}, kImage)
-      .node("end", "my.op", {"sum"}, kImage)
-      .key("dev_info", "NALIGN")
-      .output("end");
+  builder.lines(R"(
+    input x [4]; weight w [1,8,4,4]
+    a = my.op(p_w) dev_info="ALIGN"
+    b = my.op(p_w) dev_info="NALIGN"
+    c = my.op(p_w) dev_info="NALIGN"
+    sum = my.add3(a, b, c)
+    end = my.op(sum) dev_info="NALIGN"; output end)");
   const Aligned optimal = align(builder.build());
   CHECK(optimal.conversions() == Lines{"a>N: sum"});
   CHECK(optimal.result.greedy.conversions == 3);
@@ -258,15 +246,11 @@ TEST_CASE("the documented case: an add of one ALIGN and two NALIGN parents") {
 
 TEST_CASE("one conversion serves all users of a tensor, and several operands of one user") {
   GraphBuilder builder = conv_builder();
-  builder.node("u1", "my.op", {"x"}, kImage)
-      .key("dev_info", "ALIGN")
-      .node("u2", "my.three", {"x", "x", "p_w"}, kImage)
-      .key("dev_info", "ALIGN")
-      .node("u3", "my.two", {"u1", "x"}, kImage)
-      .key("dev_info", "NALIGN")
-      .node("u4", "my.two", {"u1", "u1"}, kImage)
-      .key("dev_info", "NALIGN")
-      .output("u3");
+  builder.lines(R"(
+    u1 = my.op(x) [1,8,4,4] dev_info="ALIGN"
+    u2 = my.three(x, x, p_w) [1,8,4,4] dev_info="ALIGN"
+    u3 = my.two(u1, x) dev_info="NALIGN"
+    u4 = my.two(u1, u1) dev_info="NALIGN"; output u3)");
   const Aligned aligned = align(builder.build());
   CHECK(aligned.conversions() == Lines{"x>A: u1 u2", "u1>N: u3 u4"});
   CHECK(aligned.operands("u2") == Lines{"x_aligned", "x_aligned", "p_w"});
@@ -281,11 +265,11 @@ TEST_CASE("one conversion serves all users of a tensor, and several operands of 
 
 TEST_CASE("a broadcast operand is compatible with both") {
   GraphBuilder builder = conv_builder();
-  builder.input("row", {1, 8, 1, 4})
-      .node("conv", "aten.conv2d.default", {"x", "p_w"})
-      .node("sum", "aten.add.Tensor", {"row", "conv"}, kImage)
-      .node("conv2", "aten.conv2d.default", {"sum", "p_w"})
-      .output("conv2");
+  builder.lines(R"(
+    input row [1,8,1,4]
+    conv = conv2d(x, p_w)
+    sum = aten.add.Tensor(row, conv) [1,8,4,4]
+    conv2 = conv2d(sum, p_w); output conv2)");
   for (const Aligned& aligned : {align(builder.build()), greedy(builder.build())}) {
     // The graph input comes first, but the complete operand decides.
     CHECK(aligned.mode("sum") == AlignMode::kAlign);
@@ -295,14 +279,11 @@ TEST_CASE("a broadcast operand is compatible with both") {
 
 TEST_CASE("conversions that cost nothing are not inserted") {
   GraphBuilder builder;
-  builder.input("flat", {16}).input("pixel", {1, 40, 1, 1}).weight("c", kImage).weight("v", {8});
-  builder.node("a", "my.op", {"flat"}, Shape{16, 1})
-      .key("dev_info", "ALIGN")
-      .node("b", "my.op", {"pixel"}, Shape{1, 40, 1, 1})
-      .key("dev_info", "ALIGN")
-      .node("d", "my.op", {"p_c", "p_v"}, kImage)
-      .key("dev_info", "ALIGN")
-      .output("b");
+  builder.lines(R"(
+    input flat [16]; input pixel [1,40,1,1]; weight c [1,8,4,4]; weight v [8]
+    a = my.op(flat) [16,1] dev_info="ALIGN"
+    b = my.op(pixel) dev_info="ALIGN"
+    d = my.op(p_c, p_v) dev_info="ALIGN"; output b)");
   const Aligned aligned = align(builder.build());
   CHECK(aligned.conversions().empty());
   CHECK(aligned.removed() == Lines{"flat>A one-dimensional", "pixel>A channels only",
@@ -311,17 +292,12 @@ TEST_CASE("conversions that cost nothing are not inserted") {
 
 TEST_CASE("results of a list and their getitems have one mode") {
   GraphBuilder builder = conv_builder();
-  builder.node("conv", "aten.conv2d.default", {"x", "p_w"})
-      .node_with_results("split", "aten.split.Tensor", {"conv"}, {{1, 4, 4, 4}, {1, 4, 4, 4}},
-                         {{"split_size", 4}, {"dim", 1}})
-      .node("get0", "<built-in function getitem>", {"split_0", "split_1"}, Shape{1, 4, 4, 4},
-            {{"index", 0}})
-      .node("get1", "<built-in function getitem>", {"split_0", "split_1"}, Shape{1, 4, 4, 4},
-            {{"index", 1}})
-      .node("out", "my.op", {"get0"}, Shape{1, 4, 4, 4})
-      .key("dev_info", "NALIGN")
-      .output("out")
-      .output("get1");
+  builder.lines(R"(
+    conv = conv2d(x, p_w)
+    split = aten.split.Tensor(conv) [1,4,4,4] [1,4,4,4] {"split_size": 4, "dim": 1}
+    get0 = getitem(split_0, split_1) {"index": 0}
+    get1 = getitem(split_0, split_1) {"index": 1}
+    out = my.op(get0) dev_info="NALIGN"; output out, get1)");
   for (const Aligned& aligned : {align(builder.build()), greedy(builder.build())}) {
     CHECK(aligned.mode("split") == aligned.mode("get0"));
     CHECK(aligned.mode("split") == aligned.mode("get1"));
@@ -349,21 +325,19 @@ TEST_CASE("a channel_norm that stands in the document is respected") {
 
 TEST_CASE("channel_norms that do nothing are taken out") {
   GraphBuilder builder = conv_builder();
-  builder.input("flat", {8}).weight("k", kImage);
-  builder.node("conv", "aten.conv2d.default", {"x", "p_w"})
-      .node("to", "npu.channel_norm", {"conv"}, kImage, {{"direction", true}})
-      .node("fro", "npu.channel_norm", {"to"}, kImage, {{"direction", false}})  // cancels
-      .node("conv2", "aten.conv2d.default", {"fro", "p_w"})
-      .node("flat_norm", "npu.channel_norm", {"flat"}, Shape{8}, {{"direction", false}})
-      .node("weight_norm", "npu.channel_norm", {"p_k"}, kImage, {{"direction", false}})
-      .node("use", "my.op", {"flat_norm", "weight_norm"}, kImage)
-      .node("one", "npu.channel_norm", {"conv2"}, kImage, {{"direction", true}})
-      .node("two", "npu.channel_norm", {"conv2"}, kImage, {{"direction", true}})
-      .node("reader", "my.op", {"two"}, kImage)
-      .key("dev_info", "NALIGN")
-      .output("one")
-      .output("use")
-      .output("reader");
+  builder.lines(R"(
+    input flat [8]; weight k [1,8,4,4]
+    conv = conv2d(x, p_w)
+    to = npu.channel_norm(conv) [1,8,4,4] {"direction": true}
+    fro = npu.channel_norm(to) {"direction": false}
+    # cancels
+    conv2 = conv2d(fro, p_w)
+    flat_norm = npu.channel_norm(flat) {"direction": false}
+    weight_norm = npu.channel_norm(p_k) {"direction": false}
+    use = my.op(flat_norm, weight_norm) [1,8,4,4]
+    one = npu.channel_norm(conv2) {"direction": true}
+    two = npu.channel_norm(conv2) {"direction": true}
+    reader = my.op(two) dev_info="NALIGN"; output one, use, reader)");
   const Aligned aligned = align(builder.build());
   CHECK(aligned.conversions() == Lines{"x>A: conv", "one>N: reader graph output"});
   CHECK(aligned.operands("conv2") == Lines{"conv", "p_w"});
@@ -377,11 +351,10 @@ TEST_CASE("channel_norms that do nothing are taken out") {
 
 TEST_CASE("a reader of a channel_norm that wants the other form reads its operand") {
   GraphBuilder builder = conv_builder();
-  builder.node("norm", "npu.channel_norm", {"x"}, kImage, {{"direction", false}})
-      .node("conv", "aten.conv2d.default", {"norm", "p_w"})
-      .node("plain", "my.op", {"norm"}, kImage)
-      .key("dev_info", "NALIGN")
-      .output("plain");
+  builder.lines(R"(
+    norm = npu.channel_norm(x) [1,8,4,4] {"direction": false}
+    conv = conv2d(norm, p_w)
+    plain = my.op(norm) dev_info="NALIGN"; output plain)");
   const Aligned aligned = align(builder.build());
   CHECK(aligned.operands("plain") == Lines{"x"});
   CHECK(aligned.conversions() == Lines{"x>A: conv"});
@@ -390,13 +363,12 @@ TEST_CASE("a reader of a channel_norm that wants the other form reads its operan
 
 TEST_CASE("a second run gives the same bytes, whatever ran first") {
   GraphBuilder builder;
-  builder.input("x", kImage).weight("w", {8, 8, 1, 1});
-  builder.node("conv", "aten.conv2d.default", {"x", "p_w"}, kImage)
-      .node("relu", "aten.relu.default", {"conv"}, kImage)
-      .node("view", "aten.view.default", {"relu"}, Shape{1, 8, 16}, {{"size", {1, 8, 16}}})
-      .node("conv2", "aten.conv2d.default", {"relu", "p_w"}, kImage)
-      .output("view")
-      .output("conv2");
+  builder.lines(R"(
+    input x [1,8,4,4]; weight w [8,8,1,1]
+    conv = conv2d(x, p_w)
+    relu = relu(conv)
+    view = view(relu) [1,8,16] {"size": [1, 8, 16]}
+    conv2 = conv2d(relu, p_w); output view, conv2)");
   Graph once = builder.build();
   Diagnostics diagnostics;
   CHECK(align_layout(once, {}, diagnostics).changed);
@@ -412,13 +384,11 @@ TEST_CASE("a second run gives the same bytes, whatever ran first") {
 
 TEST_CASE("a folded node that reads a shape keeps its place") {
   GraphBuilder builder;
-  builder.input("x", kImage).weight("w", {8, 8, 1, 1});
-  builder.node("conv", "aten.conv2d.default", {"x", "p_w"}, kImage)
-      .node("ones", "aten.full_like.default", {"conv"}, kImage, {{"fill_value", 1.0}})
-      .key("folded", true)
-      .node("view", "aten.view.default", {"conv"}, Shape{1, 8, 16}, {{"size", {1, 8, 16}}})
-      .output("ones")
-      .output("view");
+  builder.lines(R"(
+    input x [1,8,4,4]; weight w [8,8,1,1]
+    conv = conv2d(x, p_w)
+    ones = full_like(conv) {"fill_value": 1.0} folded=true
+    view = view(conv) [1,8,16] {"size": [1, 8, 16]}; output ones, view)");
   const std::string algorithm = GENERATE("greedy", "optimal");
   Graph graph = builder.build();
   Diagnostics diagnostics;
@@ -432,11 +402,9 @@ TEST_CASE("a folded node that reads a shape keeps its place") {
 
 TEST_CASE("no conversion goes inside a fusion group") {
   GraphBuilder builder = conv_builder();
-  builder.node("conv", "aten.conv2d.default", {"x", "p_w"})
-      .key("fusion_group", 3)
-      .node("relu", "aten.relu.default", {"conv"})
-      .key("fusion_group", 3)
-      .output("relu");
+  builder.lines(R"(
+    conv = conv2d(x, p_w) fusion_group=3
+    relu = relu(conv) fusion_group=3; output relu)");
   const Aligned aligned = align(builder.build());
   // Alone, relu would be NALIGN.
   CHECK(aligned.mode("relu") == AlignMode::kAlign);
@@ -446,13 +414,10 @@ TEST_CASE("no conversion goes inside a fusion group") {
 
 TEST_CASE("a group whose members cannot agree is split") {
   GraphBuilder builder = conv_builder();
-  builder.node("conv", "aten.conv2d.default", {"x", "p_w"})
-      .key("fusion_group", 1)
-      .node("relu", "aten.relu.default", {"conv"})
-      .key("fusion_group", 1)
-      .node("view", "aten.view.default", {"relu"}, Shape{1, 8, 16}, {{"size", {1, 8, 16}}})
-      .key("fusion_group", 1)
-      .output("view");
+  builder.lines(R"(
+    conv = conv2d(x, p_w) fusion_group=1
+    relu = relu(conv) fusion_group=1
+    view = view(relu) [1,8,16] {"size": [1, 8, 16]} fusion_group=1; output view)");
   Graph fused = builder.build();
   fused.set_npu_member("fusion", {{"groups", Json::array({{{"id", 1},
                                                            {"pattern", "conv_act"},
@@ -503,13 +468,11 @@ TEST_CASE("an op whose tensors are the same in both layouts goes along with its 
 
 TEST_CASE("a group that is not convex is refused") {
   GraphBuilder builder;
-  builder.input("x", kImage)
-      .node("a", "my.op", {"x"}, kImage)
-      .key("fusion_group", 0)
-      .node("b", "my.op", {"a"}, kImage)
-      .node("c", "my.op", {"b"}, kImage)
-      .key("fusion_group", 0)
-      .output("c");
+  builder.lines(R"(
+    input x [1,8,4,4]
+    a = my.op(x) fusion_group=0
+    b = my.op(a)
+    c = my.op(b) fusion_group=0; output c)");
   Graph graph = builder.build();
   Diagnostics diagnostics;
   CHECK_THROWS_WITH(align_layout(graph, {}, diagnostics),
@@ -532,17 +495,12 @@ Json two_devices() {
 TEST_CASE("a transfer resets to NALIGN, and partitions keep their inputs and outputs") {
   GraphBuilder builder = conv_builder();
   builder.document()["npu"] = {{"target", two_devices()}};
-  builder.node("conv", "aten.conv2d.default", {"x", "p_w"})
-      .on("npu")
-      .node("relu", "aten.relu.default", {"conv"})
-      .on("cpu")
-      .node("relu2", "aten.relu.default", {"relu"})
-      .on("npu")
-      .node("conv2", "aten.conv2d.default", {"relu2", "p_w"})
-      .on("npu")
-      .node("last", "aten.add.Tensor", {"conv2", "conv"})
-      .on("npu")
-      .output("last");
+  builder.lines(R"(
+    conv = conv2d(x, p_w) @npu
+    relu = relu(conv) @cpu
+    relu2 = relu(relu) @npu
+    conv2 = conv2d(relu2, p_w) @npu
+    last = aten.add.Tensor(conv2, conv) @npu; output last)");
   Graph graph = builder.build();
   Diagnostics diagnostics;
   const PartitionResult before = partition_graph(graph, {}, diagnostics);
@@ -1054,11 +1012,11 @@ TEST_CASE("the verifier finds what does not fit") {
 
 TEST_CASE("a conversion names the ops and rules that force it") {
   GraphBuilder builder = conv_builder();
-  builder.node("conv", "aten.conv2d.default", {"x", "p_w"})
-      .node("relu", "aten.relu.default", {"conv"})
-      .node("relu2", "aten.relu.default", {"relu"})
-      .node("view", "aten.view.default", {"relu2"}, Shape{1, 8, 16}, {{"size", {1, 8, 16}}})
-      .output("view");
+  builder.lines(R"(
+    conv = conv2d(x, p_w)
+    relu = relu(conv)
+    relu2 = relu(relu)
+    view = view(relu2) [1,8,16] {"size": [1, 8, 16]}; output view)");
   const Aligned forward = greedy(builder.build());
   REQUIRE(forward.result.conversions.size() == 2);
   const AlignConversion& last = forward.result.conversions.back();

@@ -73,20 +73,15 @@ std::vector<std::string> lines_of(const Graph& graph) {
 }
 
 Graph residual() {
-  return GraphBuilder()
-      .input("x", {1, 2, 4, 4})
-      .weight("w", {2, 2, 1, 1})
-      .weight("v", {2, 2, 1, 1})
-      .weight("g", {2})
-      .node("conv", "aten.conv2d.default", {"x", "p_w"})
-      .node("norm", "aten.batch_norm.default", {"conv", "p_g", "p_g", "p_g", "p_g"},
-            {{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", false}})
-      .node("relu", "aten.relu.default", {"norm"})
-      .node("conv1", "aten.conv2d.default", {"relu", "p_v"})
-      .node("sum", "aten.add.Tensor", {"conv1", "relu"})
-      .node("soft", "aten.softmax.int", {"sum"}, {{"dim", 1}})
-      .output("soft")
-      .build();
+  return graph_of(R"(
+    input x [1,2,4,4]; weight w, v [2,2,1,1]; weight g [2]
+    conv = conv2d(x, p_w)
+    norm = batch_norm(conv, p_g, p_g, p_g, p_g) {"training": false, "momentum": 0.1, "eps": 1e-05,
+        "cudnn_enabled": false}
+    relu = relu(norm)
+    conv1 = conv2d(relu, p_v)
+    sum = aten.add.Tensor(conv1, relu)
+    soft = aten.softmax.int(sum) {"dim": 1}; output soft)");
 }
 
 std::string refusal(Graph& graph, const TensorRanges& ranges, const QuantizeOptions& options = {}) {
@@ -140,17 +135,11 @@ TEST_CASE("quantize: pairs where int8 ops read", "[quantize]") {
 }
 
 TEST_CASE("quantize: what moves numbers shares the scale of its operands", "[quantize]") {
-  Graph graph = GraphBuilder()
-                    .input("x", {1, 2})
-                    .input("y", {1, 2})
-                    .weight("w", {3, 4})
-                    .weight("u", {2, 2})
-                    .node("l", "aten.linear.default", {"x", "p_u"}, Shape{1, 2})
-                    .node("c", "aten.cat.default", {"l", "y"}, Shape{1, 4},
-                          {{"dim", 1}, {"_tensor_list_sizes", {2}}})
-                    .node("z", "aten.linear.default", {"c", "p_w"}, Shape{1, 3})
-                    .output("z")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x, y [1,2]; weight w [3,4]; weight u [2,2]
+    l = linear(x, p_u)
+    c = cat(l, y) [1,4] {"dim": 1, "_tensor_list_sizes": [2]}
+    z = linear(c, p_w) [1,3]; output z)");
   TensorRanges ranges = ranges_of(graph);
   for (TensorRange& range : ranges.tensors) {
     if (range.name == "y") range.histogram.add(std::vector<float>{4.1F});
@@ -167,14 +156,11 @@ TEST_CASE("quantize: what moves numbers shares the scale of its operands", "[qua
 }
 
 TEST_CASE("quantize: a view whose readers are float leaves the integers", "[quantize]") {
-  Graph graph = GraphBuilder()
-                    .input("x", {1, 2})
-                    .weight("u", {2, 2})
-                    .node("l", "aten.linear.default", {"x", "p_u"}, Shape{1, 2})
-                    .node("f", "aten.reshape.default", {"l"}, Shape{2}, {{"shape", {2}}})
-                    .node("s", "aten.softmax.int", {"f"}, {{"dim", 0}})
-                    .output("s")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x [1,2]; weight u [2,2]
+    l = linear(x, p_u)
+    f = reshape(l) [2] {"shape": [2]}
+    s = aten.softmax.int(f) {"dim": 0}; output s)");
   const QuantizeResult result = quantize(graph);
   CHECK(result.conversions.size() == 2);
   CHECK_FALSE(graph.find_tensor("l_q").valid());
@@ -182,15 +168,10 @@ TEST_CASE("quantize: a view whose readers are float leaves the integers", "[quan
 }
 
 TEST_CASE("quantize: outputs keep their names, and their floats", "[quantize]") {
-  Graph graph = GraphBuilder()
-                    .input("x", {1, 2})
-                    .weight("u", {2, 2})
-                    .weight("w", {2, 2})
-                    .node("l", "aten.linear.default", {"x", "p_u"}, Shape{1, 2})
-                    .node("m", "aten.linear.default", {"l", "p_w"}, Shape{1, 2})
-                    .output("l")
-                    .output("m")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x [1,2]; weight u, w [2,2]
+    l = linear(x, p_u)
+    m = linear(l, p_w); output l, m)");
   quantize(graph);
   REQUIRE(graph.graph_outputs().size() == 2);
   CHECK(graph.tensor(graph.graph_outputs()[0]).name == "l");
@@ -276,19 +257,15 @@ TEST_CASE("quantize: an attention that the kernels do not know stays float", "[q
 
 TEST_CASE("quantize: products of two activations", "[quantize]") {
   const auto product = [](const Shape& left, const Shape& right, const Shape& result) {
-    return GraphBuilder()
-        .input("x", left)
-        .input("y", right)
-        .weight("u", {left.back(), left.back()})
-        .weight("v", {right.back(), right.back()})
-        .weight("w", {result.back(), result.back()})
-        .node("a", "aten.linear.default", {"x", "p_u"}, left)
-        .node("b", "aten.linear.default", {"y", "p_v"}, right)
-        .node("p", "aten.matmul.default", {"a", "b"}, result)
-        .node("s", "aten.sigmoid.default", {"p"})
-        .node("l", "aten.linear.default", {"s", "p_w"}, result)
-        .output("l")
-        .build();
+    const auto square = [](const Shape& shape) { return Json{shape.back(), shape.back()}.dump(); };
+    return graph_of("input x " + Json(left).dump() + "; input y " + Json(right).dump() +
+                    "; weight u " + square(left) + "; weight v " + square(right) + "; weight w " +
+                    square(result) + R"(
+      a = linear(x, p_u); b = linear(y, p_v)
+      p = matmul(a, b) )" +
+                    Json(result).dump() + R"(
+      s = sigmoid(p); l = linear(s, p_w); output l
+    )");
   };
   Graph graph = product({2, 4, 8}, {2, 8, 6}, {2, 4, 6});
   const QuantizeResult result = quantize(graph);
@@ -305,16 +282,12 @@ TEST_CASE("quantize: products of two activations", "[quantize]") {
 
 TEST_CASE("quantize: an activation function by itself is a table", "[quantize]") {
   // Two read the sum, so that it takes neither.
-  Graph graph = GraphBuilder()
-                    .input("x", {1, 2, 4, 4})
-                    .weight("w", {2, 2, 1, 1})
-                    .weight("v", {2, 2, 1, 1})
-                    .node("conv", "aten.conv2d.default", {"x", "p_w"})
-                    .node("gate", "aten.sigmoid.default", {"conv"})
-                    .node("swish", "aten.mul.Tensor", {"conv", "gate"})
-                    .node("out", "aten.conv2d.default", {"swish", "p_v"})
-                    .output("out")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x [1,2,4,4]; weight w, v [2,2,1,1]
+    conv = conv2d(x, p_w)
+    gate = sigmoid(conv)
+    swish = aten.mul.Tensor(conv, gate)
+    out = conv2d(swish, p_v); output out)");
   const QuantizeResult result = quantize(graph);
   CHECK(reason_of(result, "gate") == "int8: fewest conversions");
   CHECK(result.conversions.size() == 2);
@@ -323,25 +296,18 @@ TEST_CASE("quantize: an activation function by itself is a table", "[quantize]")
 }
 
 TEST_CASE("quantize: a function whose result is read in float leaves the integers", "[quantize]") {
-  Graph graph = GraphBuilder()
-                    .input("x", {1, 2, 4, 4})
-                    .weight("w", {2, 2, 1, 1})
-                    .node("conv", "aten.conv2d.default", {"x", "p_w"})
-                    .node("gate", "aten.sigmoid.default", {"conv"})
-                    .node("soft", "aten.softmax.int", {"gate"}, {{"dim", 1}})
-                    .node("more", "aten.softmax.int", {"conv"}, {{"dim", 1}})
-                    .output("soft")
-                    .output("more")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x [1,2,4,4]; weight w [2,2,1,1]
+    conv = conv2d(x, p_w)
+    gate = sigmoid(conv)
+    soft = aten.softmax.int(gate) {"dim": 1}
+    more = aten.softmax.int(conv) {"dim": 1}; output soft, more)");
   CHECK(reason_of(quantize(graph), "gate") == "float: fewest conversions");
   // Of a graph input integers may as well be made behind it.
-  Graph first = GraphBuilder()
-                    .input("x", {2, 4})
-                    .weight("w", {4, 4})
-                    .node("gate", "aten.sigmoid.default", {"x"})
-                    .node("linear", "aten.linear.default", {"gate", "p_w"})
-                    .output("linear")
-                    .build();
+  Graph first = graph_of(R"(
+    input x [2,4]; weight w [4,4]
+    gate = sigmoid(x)
+    linear = linear(gate, p_w); output linear)");
   const QuantizeResult result = quantize(first);
   CHECK(reason_of(result, "gate") == "float: int8 needs no fewer conversions");
   CHECK_FALSE(verify_precisions(first).empty());
@@ -349,18 +315,14 @@ TEST_CASE("quantize: a function whose result is read in float leaves the integer
 
 TEST_CASE("quantize: operands that are broadcast", "[quantize]") {
   const auto gated = [](const Shape& x, const Shape& y, const Shape& result) {
-    return GraphBuilder()
-        .input("x", x)
-        .input("y", y)
-        .weight("u", {x[1], x[1], 1, 1})
-        .weight("v", {y[1], y[1], 1, 1})
-        .weight("w", {3, 3, 1, 1})
-        .node("a", "aten.conv2d.default", {"x", "p_u"}, x)
-        .node("b", "aten.conv2d.default", {"y", "p_v"}, y)
-        .node("m", "aten.mul.Tensor", {"a", "b"}, result)
-        .node("c", "aten.conv2d.default", {"m", "p_w"}, result)
-        .output("c")
-        .build();
+    const auto mixing = [](const Shape& shape) { return Json{shape[1], shape[1], 1, 1}.dump(); };
+    return graph_of("input x " + Json(x).dump() + "; input y " + Json(y).dump() + "; weight u " +
+                    mixing(x) + "; weight v " + mixing(y) + R"(; weight w [3,3,1,1]
+      a = conv2d(x, p_u); b = conv2d(y, p_v)
+      m = aten.mul.Tensor(a, b) )" +
+                    Json(result).dump() + R"(
+      c = conv2d(m, p_w); output c
+    )");
   };
   Graph gates = gated({2, 3, 4, 5}, {2, 3, 1, 1}, {2, 3, 4, 5});
   CHECK(reason_of(quantize(gates), "m") == "int8: fewest conversions");
@@ -377,12 +339,10 @@ namespace {
 /// the first one as well.
 Graph biased(bool ends_in_float) {
   GraphBuilder builder;
-  builder.input("x", {1, 2, 4, 4})
-      .weight("w", {2, 2, 1, 1})
-      .weight("v", {2, 2, 1, 1})
-      .weight("c", {2})
-      .node("conv", "aten.conv2d.default", {"x", "p_w", "p_c"})
-      .node("next", "aten.conv2d.default", {"conv", "p_v"});
+  builder.lines(R"(
+    input x [1,2,4,4]; weight w, v [2,2,1,1]; weight c [2]
+    conv = conv2d(x, p_w, p_c)
+    next = conv2d(conv, p_v))");
   if (ends_in_float) {
     builder.node("soft", "aten.softmax.int", {"conv"}, {{"dim", 1}}).output("soft");
   }
@@ -437,16 +397,11 @@ TEST_CASE("quantize: what is read in float elsewhere has a conversion of its own
 }
 
 TEST_CASE("quantize: a device without float names what keeps it from that", "[quantize]") {
-  Graph graph =
-      GraphBuilder()
-          .input("x", {2, 4})
-          .weight("w", {4, 4})
-          .node("linear", "aten.linear.default", {"x", "p_w"})
-          .node("soft", "aten.softmax.int", {"linear"}, {{"dim", 1}})
-          .node("best", "aten.argmax.default", {"linear"}, Shape{}, Json::object(), "int64")
-          .output("soft")
-          .output("best")
-          .build();
+  Graph graph = graph_of(R"(
+    input x [2,4]; weight w [4,4]
+    linear = linear(x, p_w)
+    soft = aten.softmax.int(linear) {"dim": 1}
+    best = argmax(linear) [] int64; output soft, best)");
   const TensorRanges ranges = ranges_of(graph);
   QuantizeOptions options;
   options.target = "ethos-u-like";
@@ -617,18 +572,13 @@ TEST_CASE("quantize: conversions that were measured where they stand", "[quantiz
 }
 
 TEST_CASE("quantize: a transposed convolution and an interpolation are int8", "[quantize]") {
-  Graph graph =
-      GraphBuilder()
-          .input("x", {1, 2, 4, 4})
-          .weight("w", {2, 3, 2, 2})
-          .node("up", "aten.conv_transpose2d.input", {"x", "p_w"}, Shape{1, 3, 8, 8},
-                {{"stride", {2, 2}}})
-          .node("grown", "aten.upsample_bilinear2d.vec", {"up"}, Shape{1, 3, 16, 16},
-                {{"output_size", {16, 16}}, {"align_corners", false}, {"scale_factors", nullptr}})
-          .weight("v", {2, 3, 1, 1})
-          .node("conv", "aten.conv2d.default", {"grown", "p_v"}, Shape{1, 2, 16, 16})
-          .output("conv")
-          .build();
+  Graph graph = graph_of(R"(
+    input x [1,2,4,4]; weight w [2,3,2,2]
+    up = aten.conv_transpose2d.input(x, p_w) [1,3,8,8] {"stride": [2, 2]}
+    grown = aten.upsample_bilinear2d.vec(up) [1,3,16,16] {"output_size": [16, 16],
+        "align_corners": false, "scale_factors": null}
+    weight v [2,3,1,1]
+    conv = conv2d(grown, p_v) [1,2,16,16]; output conv)");
   const QuantizeResult result = quantize(graph);
   CHECK(result.int8_ops == 3);
   CHECK(verify_precisions(graph) == "conversions: 2, the fewest\n");

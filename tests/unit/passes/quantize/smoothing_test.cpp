@@ -79,20 +79,15 @@ Json constant(const Graph& graph, const char* name) {
 /// convolution, norm, relu, depthwise convolution, convolution
 GraphBuilder depthwise_stack() {
   GraphBuilder builder;
-  builder.input("x", {1, 2, 4, 4})
-      .weight("w", {2, 2, 1, 1})
-      .weight("d", {2, 1, 3, 3})
-      .weight("v", {2, 2, 1, 1})
-      .weight("g", {2})
-      .weight("b", {2})
-      .weight("m", {2})
-      .weight("s", {2})
-      .node("conv", "aten.conv2d.default", {"x", "p_w"})
-      .node("norm", "aten.batch_norm.default", {"conv", "p_g", "p_b", "p_m", "p_s"},
-            {{"training", false}, {"momentum", 0.1}, {"eps", 1e-5}, {"cudnn_enabled", false}})
-      .node("relu", "aten.relu.default", {"norm"})
-      .node("deep", "aten.conv2d.default", {"relu", "p_d"}, {{"groups", 2}, {"padding", {1, 1}}})
-      .node("last", "aten.conv2d.default", {"deep", "p_v"});
+  builder.lines(R"(
+    input x [1,2,4,4]; weight w [2,2,1,1]; weight d [2,1,3,3]; weight v [2,2,1,1]
+    weight g, b, m, s [2]
+    conv = conv2d(x, p_w)
+    norm = batch_norm(conv, p_g, p_b, p_m, p_s) {"training": false, "momentum": 0.1, "eps": 1e-05,
+        "cudnn_enabled": false}
+    relu = relu(norm)
+    deep = conv2d(relu, p_d) {"groups": 2, "padding": [1, 1]}
+    last = conv2d(deep, p_v))");
   return builder;
 }
 
@@ -145,17 +140,10 @@ TEST_CASE("smoothing: a product takes it in, in weight and bias", "[quantize]") 
 }
 
 TEST_CASE("smoothing: a layer norm in front of a linear layer with a bias", "[quantize]") {
-  Graph graph =
-      GraphBuilder()
-          .input("x", {3, 2})
-          .weight("g", {2})
-          .weight("b", {2})
-          .weight("w", {2, 2})
-          .weight("c", {2})
-          .node("norm", "aten.layer_norm.default", {"x", "p_g", "p_b"}, {{"normalized_shape", {2}}})
-          .node("l", "aten.linear.default", {"norm", "p_w", "p_c"}, Shape{3, 2})
-          .output("l")
-          .build();
+  Graph graph = graph_of(R"(
+    input x [3,2]; weight g, b [2]; weight w [2,2]; weight c [2]
+    norm = layer_norm(x, p_g, p_b) {"normalized_shape": [2]}
+    l = linear(norm, p_w, p_c); output l)");
   quantized_by(graph, factored_ranges(graph, {"norm"}, 2));
   CHECK(plain_lines(graph) ==
         std::vector<std::string>{
@@ -168,14 +156,11 @@ TEST_CASE("smoothing: a layer norm in front of a linear layer with a bias", "[qu
 
 TEST_CASE("smoothing: a multiplication of its own, if it gains enough", "[quantize]") {
   const auto build = [] {
-    return GraphBuilder()
-        .input("x", {3, 2})
-        .weight("w", {2, 2})
-        .node("g", "aten.gelu.default", {"x"})
-        .node("l", "aten.linear.default", {"g", "p_w"}, Shape{3, 2})
-        .node("s", "aten.add.Tensor", {"g", "l"})
-        .output("s")
-        .build();
+    return graph_of(R"(
+      input x [3,2]; weight w [2,2]
+      g = gelu(x)
+      l = linear(g, p_w)
+      s = aten.add.Tensor(g, l); output s)");
   };
   Graph graph = build();
   const QuantizeResult result = quantized_by(graph, factored_ranges(graph, {"g"}));
@@ -194,13 +179,10 @@ TEST_CASE("smoothing: a multiplication of its own, if it gains enough", "[quanti
 
 TEST_CASE("smoothing: what an op in front cannot divide is multiplied", "[quantize]") {
   // Nobody else reads the GELU's result, but a factor does not pass through it.
-  Graph graph = GraphBuilder()
-                    .input("x", {3, 2})
-                    .weight("w", {2, 2})
-                    .node("g", "aten.gelu.default", {"x"})
-                    .node("l", "aten.linear.default", {"g", "p_w"}, Shape{3, 2})
-                    .output("l")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x [3,2]; weight w [2,2]
+    g = gelu(x)
+    l = linear(g, p_w); output l)");
   const TensorRanges ranges = factored_ranges(graph, {"g"});
   Graph divided = graph;
   const QuantizeResult result = quantized_by(divided, ranges);

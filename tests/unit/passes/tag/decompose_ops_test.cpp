@@ -113,9 +113,10 @@ TEST_CASE("nodes stay whole where a decomposition brings nothing") {
 
   // A constant is computed once, whatever it is made of.
   GraphBuilder constant;
-  constant.input("x").weight("w", {4});
-  constant.node("last", "aten.addcmul.default", {"p_w", "p_w", "p_w"});
-  constant.node("read", "aten.add.Tensor", {"last", "x"}).output("read");
+  constant.lines(R"(
+    input x; weight w [4]
+    last = addcmul(p_w, p_w, p_w)
+    read = aten.add.Tensor(last, x); output read)");
   const Graph folded = tagged(constant, vendor_target());
   CHECK(nodes_of(folded) == Lines{"read aten.add.Tensor(last x) npu"});
   REQUIRE(folded.folded().size() == 1);

@@ -9,6 +9,7 @@
 #include "npu/support/json.hpp"
 
 using namespace npu;
+using npu::test::graph_of;
 using npu::test::GraphBuilder;
 
 namespace {
@@ -49,14 +50,12 @@ std::string folded(const Graph& graph) {
 
 // relu(x) + w * arange(4)
 GraphBuilder grid() {
-  return GraphBuilder()
-      .input("x")
-      .weight("w", {4})
-      .node("a", "aten.relu.default", {"x"})
-      .node("grid", "aten.arange.default", {}, Shape{4}, {{"end", 4}})
-      .node("scaled", "aten.mul.Tensor", {"grid", "p_w"})
-      .node("b", "aten.add.Tensor", {"a", "scaled"})
-      .output("b");
+  return GraphBuilder().lines(R"(
+    input x; weight w [4]
+    a = relu(x)
+    grid = arange() {"end": 4}
+    scaled = aten.mul.Tensor(grid, p_w)
+    b = aten.add.Tensor(a, scaled); output b)");
 }
 
 }  // namespace
@@ -69,66 +68,50 @@ TEST_CASE("what a device computes when it compiles stays there, what it lacks is
 }
 
 TEST_CASE("a constant that another device reads is folded with all that it is made of") {
-  const Graph graph = tagged(GraphBuilder()
-                                 .input("x")
-                                 .weight("w", {4})
-                                 .node("twice", "aten.mul.Tensor", {"p_w"}, {{"other", 2}})
-                                 .node("flat", "aten.view.default", {"twice"}, {{"size", {4}}})
-                                 .node("y", "aten.atan2.default", {"x", "flat"})
-                                 .output("y")
-                                 .build());
+  const Graph graph = tagged(graph_of(R"(
+    input x; weight w [4]
+    twice = aten.mul.Tensor(p_w) {"other": 2}
+    flat = view(twice) {"size": [4]}
+    y = atan2(x, flat); output y)"));
   CHECK(folded(graph) == "twice flat ");
 }
 
 TEST_CASE("a view of a weight beside its reader is no work, and stays") {
-  const Graph graph = tagged(GraphBuilder()
-                                 .input("x")
-                                 .weight("w", {2, 2})
-                                 .node("flat", "aten.permute.default", {"p_w"}, {{"dims", {1, 0}}})
-                                 .node("y", "aten.atan2.default", {"x", "flat"}, Shape{2, 2})
-                                 .output("y")
-                                 .build());
+  const Graph graph = tagged(graph_of(R"(
+    input x; weight w [2,2]
+    flat = permute(p_w) {"dims": [1, 0]}
+    y = atan2(x, flat) [2,2]; output y)"));
   CHECK(folded(graph).empty());
   CHECK(graph.node(graph.find_node("flat")).device == "cpu");
 }
 
 TEST_CASE("of some operands only the type counts") {
   // new_zeros has no element of x; copies of it change it one after the other.
-  const Graph graph =
-      tagged(GraphBuilder()
-                 .input("x", {4, 4})
-                 .weight("v", {})
-                 .node("a", "aten.relu.default", {"x"})
-                 .node("mask", "aten.new_zeros.default", {"a"}, Shape{4}, {{"size", {4}}})
-                 .node("part", "aten.slice.Tensor", {"mask"}, Shape{2}, {{"dim", 0}, {"end", 2}})
-                 .node("set", "aten.fill_.Tensor", {"part", "p_v"})
-                 .node("all", "aten.slice_scatter.default", {"mask", "set"}, Shape{4},
-                       {{"dim", 0}, {"end", 2}})
-                 .node("like", "aten.ones_like.default", {"a"})
-                 .node("b", "aten.add.Tensor", {"a", "all"})
-                 .node("c", "aten.add.Tensor", {"b", "like"})
-                 .node("d", "aten.exp.default", {"a"})
-                 .output("c")
-                 .output("d")
-                 .build());
+  const Graph graph = tagged(graph_of(R"(
+    input x [4,4]; weight v []
+    a = relu(x)
+    mask = new_zeros(a) [4] {"size": [4]}
+    part = aten.slice.Tensor(mask) [2] {"dim": 0, "end": 2}
+    set = aten.fill_.Tensor(part, p_v)
+    all = slice_scatter(mask, set) {"dim": 0, "end": 2}
+    like = ones_like(a)
+    b = aten.add.Tensor(a, all)
+    c = aten.add.Tensor(b, like)
+    d = exp(a); output c, d)"));
   CHECK(folded(graph) == "mask part set all like ");
   CHECK(graph.tensor(graph.find_tensor("a")).consumers.size() == 2);
 }
 
 TEST_CASE("what differs from run to run is not folded") {
-  const Graph graph =
-      tagged(GraphBuilder()
-                 .input("x")
-                 .weight("w", {4})
-                 .node("noise", "aten.dropout.default", {"p_w"}, {{"p", 0.5}, {"train", true}})
-                 .node("any", "aten.empty.memory_format", {}, Shape{4}, {{"size", {4}}})
-                 .node("mine", "aten.bernoulli.p", {"p_w"}, {{"p", 0.5}})
-                 .node("sin", "aten.sin.default", {"noise"})
-                 .node("y", "aten.add.Tensor", {"x", "sin"})
-                 .node("z", "aten.add.Tensor", {"y", "any"})
-                 .node("u", "aten.add.Tensor", {"z", "mine"})
-                 .output("u")
-                 .build());
+  const Graph graph = tagged(graph_of(R"(
+    input x; weight w [4]
+    noise = dropout(p_w) {"p": 0.5, "train": true}
+    any = aten.empty.memory_format() {"size": [4]}
+    mine = aten.bernoulli.p(p_w) {"p": 0.5}
+    sin = sin(noise)
+    y = aten.add.Tensor(x, sin)
+    z = aten.add.Tensor(y, any)
+    u = aten.add.Tensor(z, mine); output u)"));
   CHECK(folded(graph).empty());
 }
 
@@ -167,19 +150,14 @@ TEST_CASE("without a device to compute it nothing is folded") {
 }
 
 TEST_CASE("a list of results is folded with all that take it apart") {
-  const Graph graph = tagged(
-      GraphBuilder()
-          .input("x")
-          .weight("w", {8})
-          .node("twice", "aten.sin.default", {"p_w"})
-          .node_with_results("halves", "aten.split.Tensor", {"twice"}, {{4}, {4}},
-                             {{"split_size", 4}})
-          .node("first", "<built-in function getitem>", {"halves_0", "halves_1"}, {{"index", 0}})
-          .node("last", "<built-in function getitem>", {"halves_0", "halves_1"}, {{"index", 1}})
-          .node("y", "aten.add.Tensor", {"x", "first"})
-          .node("z", "aten.atan2.default", {"y", "last"})
-          .output("z")
-          .build());
+  const Graph graph = tagged(graph_of(R"(
+    input x; weight w [8]
+    twice = sin(p_w)
+    halves = aten.split.Tensor(twice) [4] [4] {"split_size": 4}
+    first = getitem(halves_0, halves_1) {"index": 0}
+    last = getitem(halves_0, halves_1) {"index": 1}
+    y = aten.add.Tensor(x, first)
+    z = atan2(y, last); output z)"));
   CHECK(folded(graph) == "twice halves first last ");
 }
 

@@ -49,13 +49,12 @@ Tagged tag(Graph graph, const TagOptions& options = {}) {
 }
 
 test::GraphBuilder chain() {
-  return test::GraphBuilder()
-      .input("x")
-      .node("a", "aten.relu.default", {"x"})
-      .node("b", "aten.sigmoid.default", {"a"})
-      .node("c", "aten.tanh.default", {"b"})
-      .node("d", "aten.relu.default", {"c"})
-      .output("d");
+  return test::GraphBuilder().lines(R"(
+    input x
+    a = relu(x)
+    b = sigmoid(a)
+    c = tanh(b)
+    d = relu(c); output d)");
 }
 
 using Messages = std::vector<std::string>;
@@ -81,12 +80,10 @@ TEST_CASE("each node goes to the first device that runs it") {
 }
 
 TEST_CASE("the reason is that of the preferred device") {
-  const Tagged tagged = tag(test::GraphBuilder()
-                                .input("x", {4}, "float64")
-                                .node("a", "aten.relu.default", {"x"})
-                                .node("b", "aten.add.Tensor", {"a", "x"})
-                                .output("b")
-                                .build());
+  const Tagged tagged = tag(test::graph_of(R"(
+    input x [4] float64
+    a = relu(x)
+    b = aten.add.Tensor(a, x); output b)"));
   CHECK(tagged.tag("a") == "gpu dtype float64");
   CHECK(tagged.tag("b") == "cpu dtype float64");
 }
