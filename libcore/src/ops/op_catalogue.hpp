@@ -127,8 +127,6 @@ auto find_op_row(const Rows& rows, std::string_view op_type) -> decltype(rows.da
 /// drops nothing), a cast whose result has its operand's dtype, a concatenation of one tensor or a
 /// pad of no elements.
 bool is_alias_node(const Graph& graph, const Node& node);
-/// False if no node of the op is one.
-bool may_be_alias(const OpInfo& op);
 
 /// Floating-point operations of a node (a multiply-add is two). 0 for aliases and ops without
 /// arithmetic; an op that the catalogue does not know counts as one per output element.

@@ -301,11 +301,6 @@ bool pads_nothing(const Node& node) {
 
 }  // namespace
 
-bool may_be_alias(const OpInfo& op) {
-  return op.is_alias || contains({"to", "type_as", "cat", "concat", "constant_pad_nd", "pad"},
-                                 base_name(op.op_type));
-}
-
 bool is_alias_node(const Graph& graph, const Node& node) {
   if (node.op_type == kSetGradEnabled) {
     const Json* body = find_member(node.attrs(), "body");

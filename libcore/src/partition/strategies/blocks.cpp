@@ -26,7 +26,7 @@
 #include "partition/device_runs.hpp"
 #include "partition/fused_graph.hpp"
 #include "partition/plan_builder.hpp"
-#include "passes/fusion/fusion_builder.hpp"
+#include "passes/fusion/node_facts.hpp"
 
 namespace npu {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "ops/op_name.hpp"
-#include "passes/fusion/kernel_patterns.hpp"
+#include "passes/fusion/node_facts.hpp"
 
 namespace npu::fusion {
 namespace {

@@ -20,58 +20,12 @@
 #include "npu/support/log.hpp"
 #include "ops/op_catalogue.hpp"
 #include "passes/fusion/fusion_builder.hpp"
+#include "passes/fusion/patterns.hpp"
 #include "support/checked.hpp"
 #include "support/text.hpp"
 
 namespace npu {
 namespace {
-
-// In the order of fusion::Pattern.
-constexpr std::array<FusionPattern, fusion::kPatternCount> kPatterns{{
-    {"chain", false, false, "conv+bn+act, conv+bn, conv+act, add+act; stops at forks and joins"},
-    {"multi-head-attention", false, true,
-     "projections, attention and output projection as one block"},
-    {"attention", true, true, "matmul, scale, mask, softmax and matmul"},
-    {"squeeze-excite", true, true, "pooled channel gate: pool, convolutions, sigmoid, multiply"},
-    {"rms-norm", true, true, "rms_norm, also written out, with element-wise ops before and behind"},
-    {"layer-norm", true, true, "layer_norm and group_norm, also written out, likewise"},
-    {"conv-bn-act", true, true, "convolution, batch norm, activation"},
-    {"conv-bn", true, true, "convolution, batch norm"},
-    {"conv-act", true, true, "convolution, activation"},
-    {"linear-act", true, true, "matrix product, activation"},
-    {"residual", true, true,
-     "convolution or matrix product, batch norm or none, add, activation or none"},
-    {"linear-bn-act", true, true, "matrix product, batch norm, activation or none"},
-    {"epilogue", true, true, "convolution or matrix product and any element-wise ops behind it"},
-    {"reduction", true, true, "reduction, pooling or softmax and element-wise ops around it"},
-    {"depthwise-pointwise", true, true,
-     "depthwise convolution group and the pointwise one behind it"},
-    {"qkv-merge", false, true, "matrix products with weights that read one input"},
-    {"horizontal", true, true, "convolutions or matrix products on one input that meet in a cat"},
-    {"concat-slices", false, true, "cat whose operands are written where the result needs them"},
-    {"elementwise", true, true, "element-wise ops, of one shape or broadcast"},
-    {"injective", true, true, "cat, pad, embedding and the like into element-wise ops behind them"},
-    // What kernels of a backend compute; a target asks for them.
-    {"scaled-attention", false, false,
-     "batched products around a softmax of rows, factors, masks, lengths of 1"},
-    {"channel-gate", false, false,
-     "plane means, two pointwise convolutions with activations, multiply"},
-    {"written-gelu", false, false, "GELU written out by erf, or by tanh of a polynomial"},
-    {"linear-siblings", false, false,
-     "linear layers on one input whose results are reshaped or permuted"},
-    {"conv-post-ops", false, false, "convolution and what a primitive does before it stores"},
-    {"product-post-ops", false, false, "matrix product, likewise"},
-    {"norm-relu", false, false, "batch norm and ReLU"},
-    {"norm-pointwise", false, false, "batch norm, ReLU or none, and pointwise convolution group"},
-    {"expand-depthwise", false, false, "pointwise convolution group and the depthwise one behind"},
-    {"resized-pointwise", false, false, "interpolations, cat and pointwise convolution group"},
-    {"quantized", false, false, "dequantized operands, op, functions behind it, quantization"},
-    {"concat-in-place", false, false, "cat whose operands are written into its result; no kernel"},
-    {"dequantized-on-read", false, false, "dequantization that quantized groups read; no kernel"},
-    {"no-copy", false, false, "copy that shares its operand's memory; no kernel"},
-    {"constant", false, false, "op on weights alone, computed when compiling; no kernel"},
-    {"unused", false, false, "op whose results nothing needs; no kernel"},
-}};
 
 std::vector<std::string> names_of(const Graph& graph, const std::vector<TensorId>& tensors) {
   std::vector<std::string> names;
@@ -116,11 +70,11 @@ Json metrics_json(const FusionReport& report) {
 
 }  // namespace
 
-std::span<const FusionPattern> fusion_patterns() { return kPatterns; }
+std::span<const FusionPattern> fusion_patterns() { return fusion::kPatterns; }
 
 std::string format_fusion_patterns() {
   std::vector<std::vector<std::string>> rows{{"pattern", "default", "what it fuses"}};
-  for (const FusionPattern& pattern : kPatterns) {
+  for (const FusionPattern& pattern : fusion::kPatterns) {
     rows.push_back({std::string(pattern.name), pattern.by_default ? "yes" : "no",
                     std::string(pattern.summary)});
   }
@@ -130,20 +84,16 @@ std::string format_fusion_patterns() {
 std::map<std::string, std::vector<std::string>> target_patterns(const Target& target,
                                                                 const std::string& file) {
   std::map<std::string, std::vector<std::string>> result;
-  std::vector<std::string> known;
-  for (const FusionPattern& pattern : kPatterns) known.emplace_back(pattern.name);
   for (std::size_t d = 0; d < target.devices.size(); ++d) {
     const Device& device = target.devices[d];
     if (!device.fusion) continue;
     for (std::size_t i = 0; i < device.fusion->size(); ++i) {
       const std::string& name = (*device.fusion)[i];
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      const std::string nearest = nearest_word(name, known);
+      if (fusion::find_pattern(name)) continue;
       throw Error(
           ErrorCode::kInvalidGraph,
-          "no fusion pattern '" + printable_text(name) + "'" +
-              (nearest.empty() ? "; npu-fuse --list-patterns lists them"
-                               : "; did you mean '" + nearest + "'?"),
+          "no fusion pattern '" + printable_text(name) +
+              fusion::pattern_hint(name, {}, "npu-fuse --list-patterns lists them"),
           {.file = file,
            .pointer = "/npu/target/devices/" + std::to_string(d) + "/fusion/" + std::to_string(i)});
     }
@@ -154,20 +104,34 @@ std::map<std::string, std::vector<std::string>> target_patterns(const Target& ta
 
 FusionPlan plan_fusion(const Graph& graph, const FuseOptions& options) {
   fusion::FusionBuilder builder(graph, options);
-  fusion::match_user_patterns(builder);
-  fusion::match_chains(builder);
-  fusion::match_kernels(builder);
-  fusion::match_multi_head_attention(builder);
-  fusion::match_attention(builder);
-  fusion::match_squeeze_excite(builder);
-  fusion::match_norms(builder);
-  fusion::grow_anchors(builder);
-  fusion::grow_reductions(builder);
-  fusion::merge_depthwise_pointwise(builder);
-  fusion::merge_siblings(builder);
-  fusion::merge_horizontally(builder);
-  fusion::write_slices(builder);
-  fusion::absorb_elementwise(builder);
+  using fusion::operator""_pattern;
+  match_user_patterns(builder);
+  match_chains(builder);
+  claim_unused(builder);
+  match_integer_products(builder);
+  claim_constants(builder);
+  match_quantized(builder);
+  match_attention(builder, "scaled-attention"_pattern);
+  match_gates(builder, "channel-gate"_pattern);
+  match_written_gelu(builder);
+  merge_siblings(builder, "linear-siblings"_pattern);
+  match_post_ops(builder);
+  merge_chains(builder, "norm-pointwise"_pattern);
+  merge_chains(builder, "expand-depthwise"_pattern);
+  merge_chains(builder, "resized-pointwise"_pattern);
+  place_concats(builder);
+  share_copies(builder);
+  match_multi_head_attention(builder);
+  match_attention(builder, "attention"_pattern);
+  match_gates(builder, "squeeze-excite"_pattern);
+  match_norms(builder);
+  grow_anchors(builder);
+  grow_reductions(builder);
+  merge_chains(builder, "depthwise-pointwise"_pattern);
+  merge_siblings(builder, "qkv-merge"_pattern);
+  merge_horizontally(builder);
+  write_slices(builder);
+  absorb_elementwise(builder);
   return builder.finish();
 }
 

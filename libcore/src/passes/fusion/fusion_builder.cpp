@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about nodes that the fusion patterns ask for, and the bookkeeping of groups.
 //
-// An op type is looked up once, whatever the number of its nodes. O(nodes + edges).
+// O(nodes + edges).
 #include "passes/fusion/fusion_builder.hpp"
 
 #include <algorithm>
@@ -9,113 +9,62 @@
 
 #include "npu/support/ids.hpp"
 #include "ops/op_name.hpp"
+#include "support/json_fields.hpp"
 #include "support/text.hpp"
 
 namespace npu::fusion {
 namespace {
 
-// What can be said of an op type without a node.
-struct OpFacts {
-  OpKind kind = OpKind::kOpaque;
-  Role role = Role::kOther;
-  bool may_be_alias = false;  // depends on the node
-  bool is_getitem = false;
-  bool is_random = false;      // dropout: element-wise only when it does nothing
-  bool joins_or_pads = false;  // an alias of one tensor, or without pads
-};
-
-OpFacts facts_of(std::string_view op_type) {
-  OpFacts facts;
-  facts.is_getitem = op_type == kGetitem;
-  const OpInfo* op = find_op(op_type);
-  if (op == nullptr) return facts;
-  facts.kind = op->kind;
-  facts.role = op->role;
-  facts.is_random = op_type.find("dropout") != std::string_view::npos;
-  facts.may_be_alias = may_be_alias(*op);
-  const std::string_view name = base_name(op_type);
-  facts.joins_or_pads =
-      facts.may_be_alias && (op->role == Role::kCat || name == "pad" || name == "constant_pad_nd");
-  return facts;
-}
-
-// The operand that a getitem selects, or -1.
-std::int32_t selected_operand(const Node& node) {
-  const Json* json = find_member(node.attrs(), "index");
-  if (json == nullptr || !json->is_number_integer()) return -1;
-  const auto count = static_cast<std::int64_t>(node.inputs.size());
-  std::int64_t index = json->get<std::int64_t>();
-  if (index < 0) index += count;
-  if (index < 0 || index >= count) return -1;
-  return static_cast<std::int32_t>(index);
-}
-
-bool is_false(const Node& node, std::string_view attribute) {
-  const Json* value = find_member(node.attrs(), attribute);
-  return value != nullptr && value->is_boolean() && !value->get<bool>();
-}
-
-bool is_two(const Node& node) {
-  const Json* exponent = find_member(node.attrs(), "exponent");
-  return exponent != nullptr && exponent->is_number() && exponent->get<double>() == 2;
+std::size_t number_of(std::string_view name) {
+  if (const auto found = find_pattern(name)) return static_cast<std::size_t>(*found);
+  throw Error(ErrorCode::kUsage,
+              "--patterns: no pattern '" + std::string(name) +
+                  pattern_hint(name, {"default", "all", "none"}, "--list-patterns lists them"));
 }
 
 }  // namespace
 
-namespace {
-
-[[noreturn]] void throw_unknown_pattern(std::string_view name) {
-  std::vector<std::string> names{"default", "all", "none"};
-  for (const FusionPattern& pattern : fusion_patterns()) names.emplace_back(pattern.name);
+std::string pattern_hint(std::string_view name, std::vector<std::string> names,
+                         std::string_view otherwise) {
+  for (const FusionPattern& pattern : kPatterns) names.emplace_back(pattern.name);
   const std::string nearest = nearest_word(name, names);
-  throw Error(ErrorCode::kUsage, "--patterns: no pattern '" + std::string(name) + "'" +
-                                     (nearest.empty() ? "; --list-patterns lists them"
-                                                      : "; did you mean '" + nearest + "'?"));
+  if (nearest.empty()) return "'; " + std::string(otherwise);
+  return "'; did you mean '" + nearest + "'?";
 }
-
-}  // namespace
 
 FusionBuilder::FusionBuilder(const Graph& graph, const FuseOptions& options)
     : graph_(graph), options_(options) {
   enabled_.push_back(select_patterns(nullptr));
   collect_facts();
   find_sole_consumers();
+  find_only_readers();
   group_of_.assign(facts_.size(), -1);
   groups_.reserve(facts_.size());
 }
 
 FusionBuilder::PatternSet FusionBuilder::select_patterns(
     const std::vector<std::string>* defaults) const {
-  const std::span<const FusionPattern> patterns = fusion_patterns();
   PatternSet enabled{};
-  const auto number = [&](std::string_view name) {
-    const auto found = std::find_if(patterns.begin(), patterns.end(),
-                                    [&](const FusionPattern& p) { return p.name == name; });
-    if (found == patterns.end()) throw_unknown_pattern(name);
-    return static_cast<std::size_t>(found - patterns.begin());
+  const auto add = [&](const auto& is_added) {
+    for (std::size_t p = 0; p < enabled.size(); ++p) {
+      enabled[p] = enabled[p] || is_added(kPatterns[p]);
+    }
   };
-  const auto set_defaults = [&] {
-    if (defaults != nullptr) {
-      for (const std::string& name : *defaults) enabled[number(name)] = true;
-      return;
-    }
-    for (std::size_t p = 0; p < patterns.size(); ++p) {
-      enabled[p] = enabled[p] || patterns[p].by_default;
-    }
+  const auto is_default = [&](const FusionPattern& pattern) {
+    if (defaults == nullptr) return pattern.by_default;
+    return std::find(defaults->begin(), defaults->end(), pattern.name) != defaults->end();
   };
   for (std::size_t i = 0; i < options_.patterns.size(); ++i) {
     std::string_view name = options_.patterns[i];
     const bool remove = name.starts_with('-');
     if (remove) name.remove_prefix(1);
-    if (remove && i == 0) set_defaults();
-    if (!remove && name == "default") {
-      set_defaults();
-    } else if (!remove && name == "all") {
-      for (std::size_t p = 0; p < patterns.size(); ++p) {
-        enabled[p] = enabled[p] || patterns[p].in_all;
-      }
-    } else if (remove || name != "none") {
-      enabled[number(name)] = !remove;
+    if (remove ? i == 0 : name == "default") add(is_default);
+    if (remove) {
+      enabled[number_of(name)] = false;
+    } else if (name == "all") {
+      add([](const FusionPattern& pattern) { return pattern.in_all; });
+    } else if (name != "default" && name != "none") {
+      enabled[number_of(name)] = true;
     }
   }
   return enabled;
@@ -126,64 +75,64 @@ bool FusionBuilder::enabled(Pattern pattern) const {
                      [&](const PatternSet& set) { return set[static_cast<std::size_t>(pattern)]; });
 }
 
+NodeFacts FusionBuilder::facts_of(const Node& node) const {
+  NodeFacts facts;
+  const OpInfo* op = find_op(node.op_type);
+  if (op == nullptr) return facts;
+  const std::string_view name = base_name(node.op_type);
+  facts.kind = op->kind;
+  facts.role = op->role;
+  facts.alias = is_alias_node(graph_, node);
+  const bool trains = facts.role == Role::kBatchNorm &&
+                      name.find("no_training") == std::string_view::npos &&
+                      member_flag(node.attrs(), "training") != false;
+  const bool drops = !facts.alias && name.find("dropout") != std::string_view::npos;
+  if (trains || drops) {
+    facts.kind = trains ? OpKind::kReduction : OpKind::kOpaque;
+    facts.role = Role::kOther;
+  } else if (facts.role == Role::kPower && member_double(node.attrs(), "exponent") == 2.0) {
+    facts.role = Role::kSquare;
+  } else if (facts.alias &&
+             (facts.role == Role::kCat || name == "pad" || name == "constant_pad_nd")) {
+    facts.role = Role::kSameOrder;  // of one tensor, or without pads
+  }
+  return facts;
+}
+
 void FusionBuilder::collect_facts() {
-  std::unordered_map<std::string_view, OpFacts> facts_by_type;
-  struct DeviceFacts {
-    std::int32_t number;
-    std::int32_t patterns;
-  };
-  std::unordered_map<std::string_view, DeviceFacts> devices;
-  const auto device_facts = [&](const Node& node) {
-    // Nodes without a device are on a device of their own, number -1.
-    if (!node.device) return DeviceFacts{-1, 0};
-    const auto [found, is_new] = devices.emplace(*node.device, DeviceFacts{});
-    if (!is_new) return found->second;
-    found->second = {static_cast<std::int32_t>(devices.size()) - 1, 0};
-    const auto own = options_.device_patterns.find(*node.device);
-    if (own != options_.device_patterns.end()) {
-      found->second.patterns = static_cast<std::int32_t>(enabled_.size());
-      enabled_.push_back(select_patterns(&own->second));
-    }
-    return found->second;
-  };
+  std::unordered_map<std::string_view, std::int32_t> devices;
   std::unordered_map<std::int64_t, std::int32_t> groups;  // numbered, for within_groups
   const std::vector<Node>& nodes = graph_.nodes();
-  facts_.resize(nodes.size());
+  facts_.reserve(nodes.size());
   selected_.assign(nodes.size(), -1);
-  for (std::size_t n = 0; n < nodes.size(); ++n) {
+  for (std::int32_t n = 0; n < std::ssize(nodes); ++n) {
     ++steps_;
-    const Node& node = nodes[n];
-    auto found = facts_by_type.find(node.op_type);
-    if (found == facts_by_type.end()) {
-      found = facts_by_type.emplace(node.op_type, facts_of(node.op_type)).first;
+    const Node& node = nodes[index_of(n)];
+    NodeFacts& facts = facts_.emplace_back(facts_of(node));
+    facts.device = -1;  // nodes without a device are on a device of their own
+    if (node.device) {
+      const auto [found, is_new] = devices.emplace(*node.device, devices.size());
+      facts.device = found->second;
+      const auto own = options_.device_patterns.find(*node.device);
+      if (is_new) {
+        enabled_.push_back(own == options_.device_patterns.end() ? enabled_.front()
+                                                                 : select_patterns(&own->second));
+      }
     }
-    const OpFacts& op = found->second;
-    NodeFacts& facts = facts_[n];
-    facts.kind = op.kind;
-    facts.role = op.role;
-    const DeviceFacts device = device_facts(node);
-    facts.device = device.number;
-    facts.patterns = device.patterns;
+    facts.patterns = facts.device + 1;
     if (options_.within_groups) {
       facts.device = node.fusion_group
                          ? groups.emplace(*node.fusion_group, groups.size()).first->second
-                         : -2 - static_cast<std::int32_t>(n);
+                         : -2 - n;
     }
-    facts.alias = op.may_be_alias && is_alias_node(graph_, node);
-    if (op.is_getitem) selected_[n] = selected_operand(node);
-    if (facts.role == Role::kBatchNorm && node.op_type.find("no_training") == std::string::npos &&
-        !is_false(node, "training")) {
-      facts.kind = OpKind::kReduction;
-      facts.role = Role::kOther;
+    if (node.op_type == kGetitem) {
+      const auto count = std::ssize(node.inputs);
+      const std::int64_t index = member_integer(node.attrs(), "index").value_or(count);
+      const std::int64_t selected = index < 0 ? index + count : index;
+      if (selected >= 0 && selected < count) selected_[index_of(n)] = static_cast<int>(selected);
     }
-    if (facts.role == Role::kPower && is_two(node)) facts.role = Role::kSquare;
-    if (op.is_random && !facts.alias) {
-      facts.kind = OpKind::kOpaque;
-      facts.role = Role::kOther;
-    }
-    if (op.joins_or_pads && facts.alias) facts.role = Role::kSameOrder;
     if (facts.alias && node.outputs.size() == 1) {
-      const std::span<const TensorId> read = operands(static_cast<std::int32_t>(n));
+      const std::span<const TensorId> read = operands(n);
       // A second operand of an alias gives a shape or a dtype, and is not passed on.
       facts.keeps_elements =
           read.size() == 1 && elements(read.front()) == elements(node.outputs.front());
@@ -221,6 +170,28 @@ void FusionBuilder::find_sole_consumers() {
   }
 }
 
+void FusionBuilder::find_only_readers() {
+  unused_.assign(facts_.size(), 1);
+  std::vector<char> needed = is_output_;
+  for (std::int32_t n = size(); n-- > 0;) {
+    for (const TensorId id : node(n).outputs) {
+      if (needed[index_of(id)] != 0) unused_[index_of(n)] = 0;
+    }
+    if (unused(n)) continue;
+    for (const TensorId id : node(n).inputs) needed[index_of(id)] = 1;
+  }
+  only_reader_.assign(graph_.tensors().size(), -1);
+  // The host reads outputs, which are so never read only once.
+  std::vector<char> is_read = is_output_;
+  for (std::int32_t n = 0; n < size(); ++n) {
+    if (unused(n)) continue;
+    for (const TensorId id : node(n).inputs) {
+      only_reader_[index_of(id)] = is_read[index_of(id)] == 0 ? n : -1;
+      is_read[index_of(id)] = 1;
+    }
+  }
+}
+
 std::span<const TensorId> FusionBuilder::operands(std::int32_t n) const {
   const std::vector<TensorId>& inputs = node(n).inputs;
   const std::int32_t selected = selected_[index_of(n)];
@@ -233,12 +204,25 @@ bool FusionBuilder::reads(std::int32_t n, TensorId id) const {
   return selected < 0 || node(n).inputs[index_of(selected)] == id;
 }
 
-TensorId FusionBuilder::tensor_between(std::int32_t from, std::int32_t to) const {
-  if (facts(from).sole_consumer == to) return facts(from).sole_result;
-  for (const TensorId id : operands(to)) {
-    if (producer(id) == from) return id;
-  }
-  return {};
+Link FusionBuilder::reader_of(std::int32_t n, Readers readers) const {
+  if (readers == Readers::kAll) return {facts(n).sole_consumer, facts(n).sole_result};
+  const TensorId result = node(n).outputs.front();
+  return {only_reader(result), result};
+}
+
+Link FusionBuilder::below(std::int32_t n, Readers readers) {
+  ++steps_;
+  const Link next = reader_of(n, readers);
+  return next.node >= 0 && free(next.node) && same_device(n, next.node) ? next : Link{};
+}
+
+std::int32_t FusionBuilder::above(TensorId id, std::int32_t reader, Readers readers) {
+  ++steps_;
+  const std::int32_t n = producer(id);
+  if (n < 0 || !free(n) || !same_device(n, reader)) return -1;
+  if (readers == Readers::kAll) return facts(n).sole_consumer == reader ? n : -1;
+  const bool is_plain = node(n).outputs.size() == 1 && !node(n).inputs.empty();
+  return is_plain && only_reader(id) == reader ? n : -1;
 }
 
 bool FusionBuilder::enters_first(std::int32_t n, TensorId id) const {
@@ -259,8 +243,7 @@ std::int64_t FusionBuilder::result_elements(std::int32_t n) const {
 
 bool FusionBuilder::is_epilogue_op(std::int32_t n, TensorId id) const {
   const NodeFacts& f = facts(n);
-  if (f.alias || node(n).outputs.empty()) return false;
-  if (f.kind != OpKind::kElementwise && f.kind != OpKind::kBroadcast) return false;
+  if (!f.is_elementwise() || node(n).outputs.empty()) return false;
   if (result_elements(n) != elements(id)) return false;
   // Statistics and slopes are read per channel: the chain must not come in as one of them.
   const bool per_channel =
@@ -268,15 +251,11 @@ bool FusionBuilder::is_epilogue_op(std::int32_t n, TensorId id) const {
   return !per_channel || enters_first(n, id);
 }
 
-std::int32_t FusionBuilder::add_group(std::vector<std::int32_t> nodes, PatternNumber pattern,
-                                      std::int32_t sink) {
-  const std::int32_t g = group_count();
-  for (const std::int32_t n : nodes) group_of_[index_of(n)] = g;
-  Group& group = groups_.emplace_back();
-  group.nodes = std::move(nodes);
-  group.pattern = pattern;
-  group.sink = sink;
-  return g;
+Group& FusionBuilder::add_group(NodeList nodes, Pattern pattern) {
+  for (const std::int32_t n : nodes) group_of_[index_of(n)] = group_count();
+  const std::int32_t sink = nodes.back();
+  groups_.push_back({.nodes = std::move(nodes), .pattern = pattern, .sink = sink});
+  return groups_.back();
 }
 
 void FusionBuilder::join(std::int32_t g, std::int32_t n) {
@@ -293,7 +272,6 @@ void FusionBuilder::merge(std::int32_t into, std::int32_t from) {
 }
 
 FusionPlan FusionBuilder::finish() {
-  const std::span<const FusionPattern> patterns = fusion_patterns();
   FusionPlan plan;
   plan.groups.reserve(facts_.size());
   std::vector<std::int32_t> plan_group(groups_.size(), -1);
@@ -306,19 +284,18 @@ FusionPlan FusionBuilder::finish() {
     }
     FusionGroup& out = plan.groups.emplace_back();
     out.nodes.push_back({n});
-    const PatternNumber pattern = g < 0 ? -1 : group(g).pattern;
-    const bool named = pattern >= 0 && pattern < static_cast<PatternNumber>(kPatternCount) &&
-                       (is_kernelless(static_cast<Pattern>(pattern)) ||
-                        static_cast<Pattern>(pattern) == Pattern::kQuantized);
-    if (g < 0 || (group(g).nodes.size() == 1 && !named)) {
+    const bool may_be_one =
+        g >= 0 && (is_kernelless(group(g).pattern) || group(g).pattern == "quantized"_pattern);
+    if (g < 0 || (group(g).nodes.size() == 1 && !may_be_one)) {
       out.pattern = facts(n).alias ? "alias" : "single";
       continue;
     }
     plan_group[index_of(g)] = static_cast<std::int32_t>(plan.groups.size()) - 1;
     out.nodes.reserve(group(g).nodes.size());
-    const auto number = index_of(group(g).pattern);
-    out.pattern = number < kPatternCount ? std::string(patterns[number].name)
-                                         : options_.user_patterns[number - kPatternCount].name;
+    const auto number = static_cast<std::size_t>(group(g).pattern);
+    out.pattern = number < kPatterns.size()
+                      ? std::string(kPatterns[number].name)
+                      : options_.user_patterns[number - kPatterns.size()].name;
   }
   plan.steps = steps_;
   return plan;

@@ -12,55 +12,12 @@
 #include "npu/ir/graph.hpp"
 #include "npu/passes/fuse.hpp"
 #include "ops/op_catalogue.hpp"
+#include "passes/fusion/pattern_table.hpp"
 
 namespace npu::fusion {
 
-/// The built-in patterns, in the order of fusion_patterns().
-enum class Pattern : std::uint8_t {
-  kChain,
-  kMultiHeadAttention,
-  kAttention,
-  kSqueezeExcite,
-  kRmsNorm,
-  kLayerNorm,
-  kConvBnAct,
-  kConvBn,
-  kConvAct,
-  kLinearAct,
-  kResidual,
-  kLinearBnAct,
-  kEpilogue,
-  kReduction,
-  kDepthwisePointwise,
-  kQkvMerge,
-  kHorizontal,
-  kConcatSlices,
-  kElementwise,
-  kInjective,
-  kScaledAttention,  ///< from here on what kernels of a backend compute, see kernel_patterns.hpp
-  kChannelGate,
-  kWrittenGelu,
-  kLinearSiblings,
-  kConvPostOps,
-  kProductPostOps,
-  kNormRelu,
-  kNormPointwise,
-  kExpandDepthwise,
-  kResizedPointwise,
-  kQuantized,
-  kConcatInPlace,
-  kDequantizedOnRead,
-  kNoCopy,
-  kConstant,
-  kUnused,
-};
-inline constexpr std::size_t kPatternCount = 36;
-/// Patterns whose only purpose is to name nodes that need no kernel.
-constexpr bool is_kernelless(Pattern pattern) noexcept {
-  return pattern >= Pattern::kConcatInPlace;
-}
-
 using Role = FusionRole;
+using NodeList = std::vector<std::int32_t>;
 
 struct NodeFacts {
   OpKind kind = OpKind::kOpaque;
@@ -73,17 +30,32 @@ struct NodeFacts {
   /// result is an output of the graph. A getitem reads only the result that it selects.
   std::int32_t sole_consumer = -1;
   TensorId sole_result;  ///< the first operand of that node that this one makes
+
+  /// An op on elements, of one shape or broadcast, that moves data.
+  bool is_elementwise() const noexcept {
+    return !alias && (kind == OpKind::kElementwise || kind == OpKind::kBroadcast);
+  }
 };
 
-/// A pattern's number: of Pattern, or kPatternCount + index of a user's pattern.
-using PatternNumber = std::int32_t;
-constexpr PatternNumber number_of(Pattern pattern) { return static_cast<PatternNumber>(pattern); }
+/// Whose reads of a result count: of all nodes; or of those alone that a graph output needs, one
+/// that reads it twice counting as two.
+enum class Readers : std::uint8_t { kAll, kNeeded };
+
+/// A node, and the tensor by which a walk comes to it.
+struct Link {
+  std::int32_t node = -1;
+  TensorId tensor;
+};
+
+/// What a walk does with a node: it stops before it, goes on, goes on and may end with it, or ends
+/// with it.
+enum class Step : std::uint8_t { kStop, kPass, kAccept, kLast };
 
 struct Group {
-  std::vector<std::int32_t> nodes;  ///< in no order; empty if it was merged into another one
-  PatternNumber pattern = 0;
-  std::int32_t anchor = -1;  ///< the convolution or matrix product that it grew from
+  NodeList nodes;  ///< in no order; empty if it was merged into another one
+  Pattern pattern{};
   std::int32_t sink = -1;    ///< the node whose results leave the group; -1: several
+  std::int32_t anchor = -1;  ///< the convolution or matrix product that it grew from
   bool absorbs = false;      ///< takes in element-wise producers of its members
   bool plain = true;         ///< reads no activation besides the anchor's first operand
 };
@@ -103,12 +75,21 @@ class FusionBuilder {
   std::int32_t size() const noexcept { return static_cast<std::int32_t>(facts_.size()); }
   const Node& node(std::int32_t n) const { return graph_.nodes()[static_cast<std::size_t>(n)]; }
   const NodeFacts& facts(std::int32_t n) const { return facts_[static_cast<std::size_t>(n)]; }
+  Role role(std::int32_t n) const { return facts(n).role; }
+  const TensorInfo& tensor(TensorId id) const { return graph_.tensor(id); }
+  /// The first result of a node that has one.
+  const TensorInfo& result(std::int32_t n) const { return tensor(node(n).outputs.front()); }
   /// Whether any device has the pattern, and whether that of a node has it.
   bool enabled(Pattern pattern) const;
   bool enabled(Pattern pattern, std::int32_t n) const {
     return enabled_[static_cast<std::size_t>(facts(n).patterns)][static_cast<std::size_t>(pattern)];
   }
   bool is_output(TensorId id) const { return is_output_[index_of(id)] != 0; }
+  /// Whether no graph output needs what a node computes.
+  bool unused(std::int32_t n) const { return unused_[static_cast<std::size_t>(n)] != 0; }
+  /// The only node that reads a tensor, once, besides unused ones; -1 if there is none, or if it is
+  /// a graph output.
+  std::int32_t only_reader(TensorId id) const { return only_reader_[index_of(id)]; }
 
   bool free(std::int32_t n) const { return group_of_[static_cast<std::size_t>(n)] < 0; }
   std::int32_t group_of(std::int32_t n) const { return group_of_[static_cast<std::size_t>(n)]; }
@@ -117,12 +98,12 @@ class FusionBuilder {
   bool same_device(std::int32_t a, std::int32_t b) const {
     return facts(a).device == facts(b).device;
   }
-  /// Whether a group may have `count` nodes.
-  bool fits(std::size_t count) const {
-    return static_cast<std::int64_t>(count) <= options_.max_ops;
-  }
+  /// Nodes of the largest group.
+  std::size_t most() const noexcept { return static_cast<std::size_t>(options_.max_ops); }
+  bool fits(std::size_t count) const noexcept { return count <= most(); }
 
-  std::int32_t add_group(std::vector<std::int32_t> nodes, PatternNumber pattern, std::int32_t sink);
+  /// The last node is the sink. The reference stays valid.
+  Group& add_group(NodeList nodes, Pattern pattern);
   void join(std::int32_t group, std::int32_t node);
   /// Moves the nodes of `from` into `into`.
   void merge(std::int32_t into, std::int32_t from);
@@ -140,8 +121,13 @@ class FusionBuilder {
     }
   }
   bool reads(std::int32_t n, TensorId id) const;
-  /// The result of `from` that `to` reads.
-  TensorId tensor_between(std::int32_t from, std::int32_t to) const;
+  /// The only reader of a node's result; -1 if there is none. For kNeeded the node has one result.
+  Link reader_of(std::int32_t n, Readers readers) const;
+  /// The same for a reader that may join the node's group: it is free and on its device.
+  Link below(std::int32_t n, Readers readers);
+  /// The node that makes a tensor for `reader` alone and may join its group; -1 if there is none.
+  /// For kNeeded it has operands and one result.
+  std::int32_t above(TensorId id, std::int32_t reader, Readers readers);
   /// Whether the chain's tensor is the first operand of `n`, and no other one.
   bool enters_first(std::int32_t n, TensorId id) const;
   std::int64_t elements(TensorId id) const;
@@ -158,46 +144,58 @@ class FusionBuilder {
   std::int64_t& steps() noexcept { return steps_; }
 
  private:
-  using PatternSet = std::array<bool, kPatternCount>;
+  using PatternSet = std::array<bool, kPatterns.size()>;
 
   /// `defaults`: the patterns that a device has; null: those that are on by default.
   PatternSet select_patterns(const std::vector<std::string>* defaults) const;
+  NodeFacts facts_of(const Node& node) const;
   void collect_facts();
   void find_sole_consumers();
+  void find_only_readers();
 
   const Graph& graph_;
   const FuseOptions& options_;
-  std::vector<PatternSet> enabled_;  ///< the first for devices without patterns of their own
+  std::vector<PatternSet> enabled_;  ///< the first of nodes without a device, one for each device
   std::vector<NodeFacts> facts_;
   std::vector<std::int32_t> selected_;  ///< by node: the operand that a getitem selects, else -1
   std::vector<char> is_output_;
+  std::vector<char> unused_;
+  std::vector<std::int32_t> only_reader_;
   std::vector<std::int32_t> group_of_;
   std::vector<Group> groups_;
   std::int64_t steps_ = 0;
 };
 
-/// A convolution with one filter per channel.
-bool is_depthwise(const FusionBuilder& builder, std::int32_t n);
-/// A convolution with a filter of one point that reads all channels, with stride 1.
-bool is_pointwise(const FusionBuilder& builder, std::int32_t n);
-/// A matrix product with a weight, directly or through aliases of it.
-bool is_projection(const FusionBuilder& builder, std::int32_t n);
+/// Follows results with one reader from the last of `nodes` on, up to `most` nodes. `step(link)`
+/// says what becomes of each reader; those behind the last one that was accepted are left out.
+template <typename StepOf>
+void follow(FusionBuilder& builder, Readers readers, std::size_t most, NodeList& nodes,
+            const StepOf& step) {
+  std::size_t accepted = nodes.size();
+  for (Step last = Step::kPass; last != Step::kLast && nodes.size() < most;) {
+    const Link next = builder.below(nodes.back(), readers);
+    last = next.node < 0 ? Step::kStop : step(next);
+    if (last == Step::kStop) break;
+    nodes.push_back(next.node);
+    if (last != Step::kPass) accepted = nodes.size();
+  }
+  nodes.resize(accepted);
+}
 
-// One verb for each stage, in the order in which plan_fusion calls them.
-void match_user_patterns(FusionBuilder& builder);
-void match_chains(FusionBuilder& builder);
-void match_kernels(FusionBuilder& builder);
-void match_multi_head_attention(FusionBuilder& builder);
-void match_attention(FusionBuilder& builder);
-void match_squeeze_excite(FusionBuilder& builder);
-void match_norms(FusionBuilder& builder);
-void grow_anchors(FusionBuilder& builder);
-void grow_reductions(FusionBuilder& builder);
-void merge_depthwise_pointwise(FusionBuilder& builder);
-void merge_siblings(FusionBuilder& builder);
-void merge_horizontally(FusionBuilder& builder);
-void write_slices(FusionBuilder& builder);
-void absorb_elementwise(FusionBuilder& builder);
+/// Makes groups of the blocks that `find(n)` gives for nodes, each with its result at the end.
+enum class Order : std::uint8_t { kFirstFirst, kLastFirst };
+template <typename Find>
+void match_each(FusionBuilder& builder, Pattern pattern, const Find& find,
+                Order order = Order::kFirstFirst) {
+  if (!builder.enabled(pattern)) return;
+  for (std::int32_t i = 0; i < builder.size(); ++i) {
+    ++builder.steps();
+    const std::int32_t n = order == Order::kFirstFirst ? i : builder.size() - 1 - i;
+    if (!builder.free(n) || !builder.enabled(pattern, n)) continue;
+    NodeList nodes = find(n);
+    if (!nodes.empty() && builder.fits(nodes.size())) builder.add_group(std::move(nodes), pattern);
+  }
+}
 
 /// What a group reads and writes, as npu.fusion states it.
 struct GroupTraffic {
@@ -228,6 +226,10 @@ class TrafficMeter {
 
 /// The report of a graph whose nodes are in `groups`.
 FusionReport report_of(const Graph& graph, std::span<const FusionGroup> groups);
+
+/// What follows a name that is no pattern's: the nearest one, of these or of `names`, or else.
+std::string pattern_hint(std::string_view name, std::vector<std::string> names,
+                         std::string_view otherwise);
 
 /// Small letters, digits and single hyphens between them, at most 64.
 bool is_pattern_name(std::string_view name);

@@ -6,11 +6,10 @@
 #include <unordered_map>
 
 #include "ir/fusion_section.hpp"
-#include "npu/passes/fuse.hpp"
 #include "ops/align_class.hpp"
 #include "ops/op_catalogue.hpp"
 #include "ops/schema.hpp"
-#include "passes/fusion/fusion_builder.hpp"
+#include "passes/fusion/pattern_table.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu {
@@ -44,12 +43,8 @@ std::vector<GivenGroup> given_groups(const Graph& graph, std::span<const NodeId>
 }
 
 bool launches_kernel(const Graph& graph, std::string_view pattern, std::span<const NodeId> nodes) {
-  const std::span<const FusionPattern> patterns = fusion_patterns();
-  for (std::size_t p = 0; p < patterns.size(); ++p) {
-    if (patterns[p].name == pattern && fusion::is_kernelless(static_cast<fusion::Pattern>(p))) {
-      return false;
-    }
-  }
+  const auto known = fusion::find_pattern(pattern);
+  if (known && fusion::is_kernelless(*known)) return false;
   return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
     const Node& node = graph.node(id);
     return node.op_type != kChannelNorm && !is_alias_node(graph, node);

@@ -30,13 +30,12 @@ GroupTraffic TrafficMeter::measure(std::span<const NodeId> nodes, bool writes_sl
   GroupTraffic traffic;
   const auto inside = [&](NodeId id) { return id.valid() && member_[index_of(id)] == stamp_; };
   for (const NodeId id : nodes) member_[index_of(id)] = stamp_;
-  double slice_bytes = 0;
+  double slice_bytes = 0;  // of operands that a cat finds in its result already
   for (const NodeId id : nodes) {
     const Node& node = graph_.node(id);
     const bool alias = is_alias_node(graph_, node);
     const OpInfo* op = find_op(node.op_type);
-    const bool slices = writes_slices && op != nullptr && op->op_type.starts_with("aten.c") &&
-                        op->op_type.find("cat") != std::string_view::npos;
+    const bool slices = writes_slices && op != nullptr && op->role == FusionRole::kCat;
     if (!alias) ++traffic.kernels;
     traffic.flops += node_flops(graph_, node);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -73,8 +72,7 @@ GroupTraffic TrafficMeter::measure(std::span<const NodeId> nodes, bool writes_sl
       }
     }
   }
-  if (writes_slices)
-    traffic.on_chip_bytes -= slice_bytes;  // it leaves the chip as part of the result
+  if (writes_slices) traffic.on_chip_bytes -= slice_bytes;  // they leave as part of the result
   if (traffic.kernels == 0) {
     traffic.input_bytes = traffic.output_bytes = traffic.weight_bytes = 0;
   }
@@ -85,17 +83,19 @@ GroupTraffic TrafficMeter::measure(std::span<const NodeId> nodes, bool writes_sl
 
 namespace {
 
-double intensity(double flops, double bytes) { return bytes > 0 ? flops / bytes : 0; }
+double per_byte(double flops, double bytes) { return bytes > 0 ? flops / bytes : 0; }
+double intensity(const FusionReport& report) {
+  return per_byte(report.flops, report.traffic_bytes + report.weight_bytes);
+}
+double intensity_before(const FusionReport& report) {
+  return per_byte(report.flops, report.traffic_bytes_before + report.weight_bytes_before);
+}
 
 std::string change_text(double before, double after) {
   if (before == 0) return "-";
   const double percent = 100 * (after - before) / before;
   return (percent > 0 ? "+" : "") + fixed_text(percent, 1) + "%";
 }
-
-}  // namespace
-
-namespace {
 
 // The time to launch a node, by device.
 std::map<std::string, double, std::less<>> launch_times(const Graph& graph) {
@@ -177,32 +177,24 @@ std::string format_fusion_report(const FusionReport& report) {
   }
   // In no group, and no launch.
   if (report.folded > 0) rows.push_back({"folded", "-", std::to_string(report.folded), "-", "-"});
-  const auto count_row = [](const std::string& name, std::int64_t before, std::int64_t after) {
+  const auto row = [](const std::string& name, auto before, auto after, const auto& text_of) {
     return std::vector<std::string>{
-        name, std::to_string(before), std::to_string(after),
+        name, text_of(before), text_of(after),
         change_text(static_cast<double>(before), static_cast<double>(after))};
   };
-  const auto bytes_row = [](const std::string& name, double before, double after) {
-    return std::vector<std::string>{name, bytes_text(before), bytes_text(after),
-                                    change_text(before, after)};
-  };
-  const double intensity_before =
-      intensity(report.flops, report.traffic_bytes_before + report.weight_bytes_before);
-  const double intensity_after =
-      intensity(report.flops, report.traffic_bytes + report.weight_bytes);
+  const auto count_text = [](std::int64_t count) { return std::to_string(count); };
+  const auto time_text = [](double us) { return fixed_text(us, 1) + " us"; };
+  const auto ratio_text = [](double ratio) { return fixed_text(ratio, 2); };
   const std::vector<std::vector<std::string>> totals{
       {"", ">before", ">after", ">change"},
-      count_row("groups", report.nodes, report.groups),
-      count_row("kernel launches", report.launches_before, report.kernels),
-      {"time of launches", fixed_text(report.scheduling_us_before, 1) + " us",
-       fixed_text(report.scheduling_us, 1) + " us",
-       change_text(report.scheduling_us_before, report.scheduling_us)},
+      row("groups", report.nodes, report.groups, count_text),
+      row("kernel launches", report.launches_before, report.kernels, count_text),
+      row("time of launches", report.scheduling_us_before, report.scheduling_us, time_text),
       {"nodes per group", report.nodes == 0 ? "-" : "1.0", fixed_text(report.nodes_per_group(), 1),
        ""},
-      bytes_row("traffic between kernels", report.traffic_bytes_before, report.traffic_bytes),
-      bytes_row("weights read", report.weight_bytes_before, report.weight_bytes),
-      {"FLOP per byte", fixed_text(intensity_before, 2), fixed_text(intensity_after, 2),
-       change_text(intensity_before, intensity_after)}};
+      row("traffic between kernels", report.traffic_bytes_before, report.traffic_bytes, bytes_text),
+      row("weights read", report.weight_bytes_before, report.weight_bytes, bytes_text),
+      row("FLOP per byte", intensity_before(report), intensity(report), ratio_text)};
   return table_text(rows) + "\n" + table_text(totals);
 }
 
@@ -224,9 +216,8 @@ std::map<std::string, double> fusion_metrics(const FusionReport& report) {
       {"weight_bytes", report.weight_bytes},
       {"weight_bytes_before", report.weight_bytes_before},
       {"on_chip_bytes", report.on_chip_bytes},
-      {"intensity", intensity(report.flops, report.traffic_bytes + report.weight_bytes)},
-      {"intensity_before",
-       intensity(report.flops, report.traffic_bytes_before + report.weight_bytes_before)}};
+      {"intensity", intensity(report)},
+      {"intensity_before", intensity_before(report)}};
   for (const FusionPattern& pattern : fusion_patterns()) {
     metrics["groups_" + std::string(pattern.name)] = 0;
   }

@@ -16,7 +16,9 @@
 #include "ops/broadcast_runs.hpp"
 #include "ops/moved_ops.hpp"
 #include "ops/op_name.hpp"
-#include "passes/fusion/kernel_patterns.hpp"
+#include "passes/fusion/node_facts.hpp"
+#include "passes/fusion/patterns.hpp"
+#include "passes/fusion/written_form.hpp"
 
 namespace npu::fusion {
 namespace {
@@ -37,269 +39,210 @@ bool pads_with_number(const Node& node) {
   return is_padding(node.op_type) && (mode == nullptr || *mode == "constant");
 }
 
-class QuantizedMatcher {
- public:
-  QuantizedMatcher(FusionBuilder& builder, const Readers& readers)
-      : builder_(builder), readers_(readers) {}
+/// A number, or a weight, which has one element then.
+bool has_one_scale(const FusionBuilder& builder, const Node& node) {
+  return base_name(node.op_type).ends_with("_per_tensor") && has_known_operands(builder, node);
+}
 
-  void run() {
-    for (std::int32_t n = builder_.size(); n-- > 0;) {
-      ++builder_.steps();
-      if (!builder_.free(n) || readers_.unused(n) || !builder_.enabled(Pattern::kQuantized, n)) {
-        continue;
-      }
-      const Node& node = builder_.node(n);
-      if (node.outputs.size() != 1 || node.inputs.empty() || !takes_numbers(n)) continue;
-      grow(n);
+/// The node that dequantizes a tensor from bytes on the device of its reader, or -1. It need not be
+/// in the reader's group: same_device would ask for that, too, within stated groups.
+std::int32_t dequantization(const FusionBuilder& builder, TensorId id, std::int32_t reader) {
+  const std::int32_t n = builder.producer(id);
+  if (n < 0 || !is_dequantization(builder.node(n).op_type)) return -1;
+  const Node& node = builder.node(n);
+  const bool is_plain = node.device == builder.node(reader).device && !node.inputs.empty() &&
+                        is_byte(builder.tensor(node.inputs.front()).dtype) &&
+                        is_real(builder.tensor(id).dtype);
+  return is_plain ? n : -1;
+}
+
+class QuantizedMatch {
+ public:
+  QuantizedMatch(FusionBuilder& builder, std::int32_t op)
+      : builder_(builder), op_(op), role_(builder.role(op)) {}
+
+  /// The op with what follows on the only reader of each result, up to a quantization, and the
+  /// dequantizations of which only these read the result.
+  NodeList match() {
+    const Node& op = builder_.node(op_);
+    if (builder_.unused(op_) || op.outputs.size() != 1 || op.inputs.empty() || !takes_numbers()) {
+      return {};
     }
-    for (std::int32_t n = 0; n < builder_.size(); ++n) claim_dequantization(n);
+    const bool is_attention = role_ == Role::kAttention;
+    const bool is_float_enough = is_product(role_) || is_attention;
+    bool has_sum = false;
+    NodeList nodes{op_};
+    // Without a quantization a sum of numbers is left to kernels on floats.
+    follow(builder_, Readers::kNeeded, kMostQuantizedNodes, nodes, [&](const Link& next) {
+      const Node& node = builder_.node(next.node);
+      if (node.outputs.size() != 1) return Step::kStop;
+      if (quantizes(node)) return Step::kLast;
+      const bool is_norm = nodes.size() == 1 && is_norm_of_op(next.node);
+      const bool may_add = is_float_enough && !has_sum;
+      if (!is_norm && (is_attention || !is_step(next, may_add))) return Step::kStop;
+      has_sum = has_sum || node.inputs.size() == 2;
+      return Step::kPass;
+    });
+    if (nodes.size() == 1 && !is_float_enough) return {};
+    for (const std::int32_t n : NodeList(nodes)) {
+      for (const TensorId id : builder_.node(n).inputs) {
+        const std::int32_t above = builder_.above(id, n, Readers::kNeeded);
+        if (above >= 0 && dequantization(builder_, id, n) == above) nodes.push_back(above);
+      }
+    }
+    std::sort(nodes.begin(), nodes.end());
+    return nodes;
   }
 
  private:
-  const TensorInfo& info(TensorId id) const { return builder_.graph().tensor(id); }
-
-  /// The node that dequantizes a tensor from bytes on the device of its reader, or -1. It need not
-  /// be in the reader's group: same_device would ask for that, too, within stated groups.
-  std::int32_t dequantization(TensorId id, std::int32_t reader) const {
-    const std::int32_t n = builder_.producer(id);
-    if (n < 0 || !is_dequantization(builder_.node(n).op_type)) return -1;
-    if (builder_.node(n).device != builder_.node(reader).device) return -1;
-    const Node& node = builder_.node(n);
-    const bool is_plain =
-        !node.inputs.empty() && is_byte(info(node.inputs.front()).dtype) && is_real(info(id).dtype);
-    return is_plain ? n : -1;
-  }
+  const TensorInfo& info(TensorId id) const { return builder_.tensor(id); }
 
   /// With one scale for all numbers.
-  bool is_activation(TensorId id, std::int32_t reader) const {
-    const std::int32_t n = dequantization(id, reader);
-    return n >= 0 && has_one_scale(builder_.node(n));
+  bool is_activation(TensorId id) const {
+    const std::int32_t n = dequantization(builder_, id, op_);
+    return n >= 0 && has_one_scale(builder_, builder_.node(n));
   }
-
-  /// A number, or a weight, which has one element then.
-  bool has_one_scale(const Node& node) const {
-    return base_name(node.op_type).ends_with("_per_tensor") &&
-           std::all_of(node.inputs.begin() + 1, node.inputs.end(),
-                       [&](TensorId id) { return is_weight(builder_, id); });
+  bool are_activations(std::span<const TensorId> ids) const {
+    return std::all_of(ids.begin(), ids.end(), [&](TensorId id) { return is_activation(id); });
   }
 
   /// Dequantized, perhaps through a transposition.
-  bool is_factor(TensorId id, std::int32_t reader) const {
-    if (dequantization(id, reader) >= 0) return true;
+  bool is_known_factor(TensorId id) const {
     const std::int32_t n = builder_.producer(id);
-    return n >= 0 && builder_.node(n).op_type == "aten.t.default" &&
-           dequantization(builder_.node(n).inputs.front(), reader) >= 0;
+    const bool is_transposed = n >= 0 && builder_.node(n).op_type == "aten.t.default";
+    return dequantization(builder_, id, op_) >= 0 ||
+           (is_transposed && dequantization(builder_, builder_.node(n).inputs.front(), op_) >= 0);
   }
 
   /// Whether the operands are such that a kernel on numbers may read them.
-  bool takes_numbers(std::int32_t n) const {
-    const Node& node = builder_.node(n);
-    const Role role = builder_.facts(n).role;
-    if (!is_real(info(node.outputs.front()).dtype)) return false;
-    if (is_product(role)) {
+  bool takes_numbers() const {
+    const Node& node = builder_.node(op_);
+    const std::span<const TensorId> inputs = node.inputs;
+    if (!is_real(builder_.result(op_).dtype)) return false;
+    if (is_product(role_)) {
       // addmm(bias, left, right)
       const std::size_t left = node.op_type.starts_with("aten.addmm") ? 1 : 0;
-      if (node.op_type.starts_with("aten.baddbmm") || node.inputs.size() < left + 2) return false;
-      return is_activation(node.inputs[left], n) && is_factor(node.inputs[left + 1], n);
+      if (node.op_type.starts_with("aten.baddbmm") || inputs.size() < left + 2) return false;
+      return is_activation(inputs[left]) && is_known_factor(inputs[left + 1]);
     }
-    if (role == Role::kAttention) {
-      return node.inputs.size() >= 3 &&
-             std::all_of(node.inputs.begin(), node.inputs.begin() + 3,
-                         [&](TensorId id) { return is_activation(id, n); });
-    }
-    if (role == Role::kAdd || role == Role::kSub || role == Role::kMul) {
-      const Shape& shape = info(node.outputs.front()).shape;
+    if (role_ == Role::kAttention) return inputs.size() >= 3 && are_activations(inputs.first(3));
+    if (role_ == Role::kAdd || role_ == Role::kSub || role_ == Role::kMul) {
+      const Shape& shape = builder_.result(op_).shape;
       const auto has_shape = [&](TensorId id) { return info(id).shape == shape; };
-      return std::any_of(node.inputs.begin(), node.inputs.end(), has_shape) &&
-             std::all_of(node.inputs.begin(), node.inputs.end(), [&](TensorId id) {
-               return is_activation(id, n) && has_broadcast_runs(shape, info(id).shape);
-             });
+      return std::any_of(inputs.begin(), inputs.end(), has_shape) && are_activations(inputs) &&
+             std::all_of(inputs.begin(), inputs.end(),
+                         [&](TensorId id) { return has_broadcast_runs(shape, info(id).shape); });
     }
-    if (role == Role::kCat) {
-      return std::all_of(node.inputs.begin(), node.inputs.end(),
-                         [&](TensorId id) { return is_activation(id, n); });
-    }
-    const bool is_average = role == Role::kGlobalPool || role == Role::kMean ||
-                            node.op_type.starts_with("aten.avg_pool");
-    const bool is_maximum = node.op_type.starts_with("aten.max_pool");
-    const bool is_moved = is_maximum || role == Role::kSameOrder || role == Role::kPermute ||
-                          is_resampling(node.op_type) || pads_with_number(node) ||
-                          moves_elements(node.op_type);
-    return (is_moved || is_average || is_function(role)) && node.inputs.size() == 1 &&
-           is_activation(node.inputs.front(), n);
-  }
-
-  /// Takes in what follows on the only reader of each result, up to a quantization.
-  void grow(std::int32_t n) {
-    const bool is_attention = builder_.facts(n).role == Role::kAttention;
-    const bool is_float_enough = is_product(builder_.facts(n).role) || is_attention;
-    std::vector<std::int32_t> nodes{n};
-    TensorId value = builder_.node(n).outputs.front();
-    bool is_complete = false;
-    bool has_sum = false;
-    while (!is_complete && nodes.size() < kMostQuantizedNodes) {
-      ++builder_.steps();
-      const std::int32_t next = readers_.only(value);
-      if (next < 0 || !builder_.free(next) || !builder_.same_device(next, n)) break;
-      const Node& node = builder_.node(next);
-      if (node.outputs.size() != 1) break;
-      is_complete = quantizes(node);
-      const bool is_norm = nodes.size() == 1 && is_norm_of(next, n);
-      const bool may_add = is_float_enough && !has_sum;
-      if (!is_complete && !is_norm && (is_attention || !is_step(next, value, may_add))) break;
-      has_sum = has_sum || node.inputs.size() == 2;
-      nodes.push_back(next);
-      value = node.outputs.front();
-    }
-    if (!is_complete && !is_float_enough) return;
-    // Without a quantization a sum of numbers is left to kernels on floats.
-    if (!is_complete) nodes.resize(1);
-    add_dequantizations(nodes);
-    if (!builder_.fits(nodes.size())) return;
-    const std::int32_t sink = *std::max_element(nodes.begin(), nodes.end());
-    builder_.add_group(std::move(nodes), number_of(Pattern::kQuantized), sink);
+    if (role_ == Role::kCat) return are_activations(inputs);
+    const std::string& op = node.op_type;
+    const bool is_window = op.starts_with("aten.avg_pool") || op.starts_with("aten.max_pool");
+    const bool is_moved = role_ == Role::kSameOrder || role_ == Role::kPermute ||
+                          is_resampling(op) || pads_with_number(node) || moves_elements(op);
+    const bool is_mean = role_ == Role::kGlobalPool || role_ == Role::kMean;
+    return (is_window || is_moved || is_mean || is_function(role_)) && inputs.size() == 1 &&
+           is_activation(inputs.front());
   }
 
   bool quantizes(const Node& node) const {
-    return is_quantization(node.op_type) && !node.inputs.empty() && has_one_scale(node) &&
+    return is_quantization(node.op_type) && !node.inputs.empty() && has_one_scale(builder_, node) &&
            is_byte(info(node.outputs.front()).dtype);
   }
 
-  /// A batch norm of a convolution's result, all of whose terms are known.
-  bool is_norm_of(std::int32_t n, std::int32_t above) const {
-    const Node& node = builder_.node(n);
-    const TensorId value = builder_.node(above).outputs.front();
-    const TensorInfo& result = info(node.outputs.front());
-    return builder_.facts(above).role == Role::kConv &&
-           builder_.facts(n).role == Role::kBatchNorm && node.inputs.front() == value &&
-           result.shape == info(value).shape && is_real(result.dtype) &&
-           std::all_of(node.inputs.begin() + 1, node.inputs.end(),
-                       [&](TensorId id) { return is_weight(builder_, id); });
+  /// A batch norm of the op, a convolution, all of whose terms are known.
+  bool is_norm_of_op(std::int32_t n) const {
+    return role_ == Role::kConv && builder_.role(n) == Role::kBatchNorm &&
+           builder_.node(n).inputs.front() == builder_.node(op_).outputs.front() &&
+           builder_.result(n).shape == builder_.result(op_).shape &&
+           is_real(builder_.result(n).dtype) && has_known_operands(builder_, builder_.node(n));
   }
 
-  bool is_step(std::int32_t n, TensorId value, bool may_add) const {
-    const Node& node = builder_.node(n);
-    const TensorInfo& result = info(node.outputs.front());
-    if (result.shape != info(value).shape || !is_real(result.dtype)) return false;
-    const Role role = builder_.facts(n).role;
+  bool is_step(const Link& next, bool may_add) const {
+    const Node& node = builder_.node(next.node);
+    const TensorInfo& result = builder_.result(next.node);
+    if (result.shape != info(next.tensor).shape || !is_real(result.dtype)) return false;
+    const Role role = builder_.role(next.node);
     if (node.inputs.size() == 1) return is_function(role);
     if (!may_add || role != Role::kAdd || node.inputs.size() != 2) return false;
-    if (find_member(node.attrs(), "alpha") != nullptr) return false;
-    const TensorId other = node.inputs[node.inputs[0] == value ? 1 : 0];
-    return other != value && is_activation(other, n) && info(other).shape == result.shape;
-  }
-
-  /// Those of which only the group reads the result.
-  void add_dequantizations(std::vector<std::int32_t>& nodes) const {
-    const std::size_t count = nodes.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      for (const TensorId id : builder_.node(nodes[i]).inputs) {
-        const std::int32_t above = dequantization(id, nodes[i]);
-        if (above < 0 || !builder_.free(above) || readers_.only(id) != nodes[i]) continue;
-        if (builder_.same_device(above, nodes[i])) nodes.push_back(above);
-      }
-    }
-  }
-
-  void claim_dequantization(std::int32_t n) {
-    ++builder_.steps();
-    if (!builder_.free(n) || !is_dequantization(builder_.node(n).op_type)) return;
-    if (!builder_.enabled(Pattern::kDequantizedOnRead, n) || readers_.unused(n)) return;
-    const TensorId result = builder_.node(n).outputs.front();
-    if (builder_.is_output(result) || dequantization(result, n) < 0) return;
-    for (const NodeId reader : info(result).consumers) {
-      if (readers_.unused(reader.value)) continue;
-      const std::int32_t g = builder_.group_of(reader.value);
-      if (g < 0 || builder_.group(g).pattern != number_of(Pattern::kQuantized)) return;
-      if (!builder_.same_device(reader.value, n)) return;
-    }
-    builder_.add_group({n}, number_of(Pattern::kDequantizedOnRead), n);
+    const TensorId other = node.inputs[node.inputs[0] == next.tensor ? 1 : 0];
+    return find_member(node.attrs(), "alpha") == nullptr && other != next.tensor &&
+           is_activation(other) && info(other).shape == result.shape;
   }
 
   FusionBuilder& builder_;
-  const Readers& readers_;
+  std::int32_t op_;
+  Role role_;
 };
+
+/// A factor of an integer product: a number of 8 bits that is converted to int32, perhaps less its
+/// zero point.
+bool is_converted(const FusionBuilder& builder, std::int32_t n) {
+  const Node& node = builder.node(n);
+  if (builder.result(n).dtype != DType::kInt32) return false;
+  if (builder.role(n) == Role::kSub) {
+    return builder.tensor(node.inputs[1]).dtype == DType::kInt32 &&
+           find_member(node.attrs(), "alpha") == nullptr &&
+           builder.tensor(node.inputs[0]).shape == builder.result(n).shape;
+  }
+  return (node.op_type == "aten.to.dtype" || node.op_type == "aten._to_copy.default") &&
+         is_byte(builder.tensor(node.inputs.front()).dtype);
+}
 
 /// Products of integers of 8 bits whose results are int32, with the conversions of their factors
 /// and the subtractions of zero points.
-class IntegerMatcher {
- public:
-  IntegerMatcher(FusionBuilder& builder, const Readers& readers)
-      : builder_(builder), readers_(readers) {}
-
-  void run() {
-    for (std::int32_t n = builder_.size(); n-- > 0;) {
-      ++builder_.steps();
-      if (!builder_.free(n) || readers_.unused(n) || !builder_.enabled(Pattern::kQuantized, n)) {
-        continue;
-      }
-      if (!is_integer_product(n)) continue;
-      std::vector<std::int32_t> nodes{n};
-      const std::vector<TensorId>& inputs = builder_.node(n).inputs;
-      if (!add_factor(inputs[0], n, nodes) || !add_factor(inputs[1], n, nodes)) continue;
-      if (nodes.size() == 1 || !builder_.fits(nodes.size())) continue;
-      builder_.add_group(std::move(nodes), number_of(Pattern::kQuantized), n);
-    }
+NodeList integer_product(FusionBuilder& builder, std::int32_t n) {
+  const std::string converted = "to(_)|_to_copy(_)";
+  const std::string factor = "sub(" + converted + ",_)|" + converted;
+  NodeList nodes{n};
+  const Node& node = builder.node(n);
+  const std::string_view op = functional_name(node.op_type);
+  const bool is_named = op == "matmul" || op == "mm" || op == "bmm" || op == "conv1d" ||
+                        op == "conv2d" || op == "conv3d";
+  if (!is_named || !node.op_type.ends_with(".default") || builder.unused(n) ||
+      node.inputs.size() != 2 || node.outputs.size() != 1 ||
+      builder.result(n).dtype != DType::kInt32) {
+    return {};
   }
-
- private:
-  bool is_wide(TensorId id) const { return builder_.graph().tensor(id).dtype == DType::kInt32; }
-
-  bool is_integer_product(std::int32_t n) const {
-    const Node& node = builder_.node(n);
-    const bool has_factors = node.inputs.size() == 2 && node.outputs.size() == 1;
-    if (!has_factors || !is_wide(node.outputs.front())) return false;
-    const std::string& op = node.op_type;
-    return op == "aten.matmul.default" || op == "aten.mm.default" || op == "aten.bmm.default" ||
-           op == "aten.conv1d.default" || op == "aten.conv2d.default" ||
-           op == "aten.conv3d.default";
+  for (const TensorId id : node.inputs) {
+    if (is_weight(builder, id) && builder.tensor(id).dtype == DType::kInt32) continue;
+    const std::int32_t above = builder.above(id, n, Readers::kNeeded);
+    WrittenForm form(builder, Readers::kNeeded);
+    if (above < 0 || !form.matches(above, factor)) return {};
+    nodes.insert(nodes.end(), form.nodes().begin(), form.nodes().end());
   }
-
-  /// The node that makes a tensor for `reader` alone, which may be in its group; -1 if there is
-  /// none.
-  std::int32_t maker(TensorId id, std::int32_t reader) const {
-    const std::int32_t n = builder_.producer(id);
-    const bool may_join = n >= 0 && builder_.free(n) && readers_.only(id) == reader &&
-                          builder_.same_device(n, reader);
-    return may_join ? n : -1;
-  }
-
-  bool add_factor(TensorId id, std::int32_t reader, std::vector<std::int32_t>& nodes) const {
-    if (is_weight(builder_, id)) return is_wide(id);
-    std::int32_t n = maker(id, reader);
-    if (n < 0) return false;
-    if (builder_.facts(n).role == Role::kSub) {
-      const Node& node = builder_.node(n);
-      const bool is_plain = node.inputs.size() == 2 && is_wide(node.inputs[1]) &&
-                            find_member(node.attrs(), "alpha") == nullptr;
-      const TensorInfo& from = builder_.graph().tensor(node.inputs[0]);
-      if (!is_plain || from.shape != builder_.graph().tensor(id).shape) return false;
-      nodes.push_back(n);
-      n = maker(node.inputs[0], n);
-    }
-    if (n < 0) return false;
-    const Node& cast = builder_.node(n);
-    const bool converts =
-        cast.op_type == "aten.to.dtype" || cast.op_type == "aten._to_copy.default";
-    if (!converts || cast.inputs.size() != 1 || !is_wide(cast.outputs.front())) return false;
-    nodes.push_back(n);
-    return is_byte(builder_.graph().tensor(cast.inputs.front()).dtype);
-  }
-
-  FusionBuilder& builder_;
-  const Readers& readers_;
-};
+  const bool is_integer = std::all_of(nodes.begin() + 1, nodes.end(), [&](std::int32_t each) {
+    return is_converted(builder, each);
+  });
+  if (nodes.size() == 1 || !is_integer) return {};
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
 
 }  // namespace
 
-void match_integer_products(FusionBuilder& builder, const Readers& readers) {
-  if (!builder.enabled(Pattern::kQuantized)) return;
-  IntegerMatcher(builder, readers).run();
+void match_integer_products(FusionBuilder& builder) {
+  match_each(
+      builder, "quantized"_pattern, [&](std::int32_t n) { return integer_product(builder, n); },
+      Order::kLastFirst);
 }
 
-void match_quantized(FusionBuilder& builder, const Readers& readers) {
-  if (!builder.enabled(Pattern::kQuantized)) return;
-  QuantizedMatcher(builder, readers).run();
+void match_quantized(FusionBuilder& builder) {
+  match_each(
+      builder, "quantized"_pattern,
+      [&](std::int32_t n) { return QuantizedMatch(builder, n).match(); }, Order::kLastFirst);
+  match_each(builder, "dequantized-on-read"_pattern, [&](std::int32_t n) {
+    const Node& node = builder.node(n);
+    if (!is_dequantization(node.op_type) || builder.unused(n)) return NodeList();
+    const TensorId result = node.outputs.front();
+    const std::vector<NodeId>& readers = builder.tensor(result).consumers;
+    const bool are_quantized = std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      if (builder.unused(reader.value)) return true;
+      const std::int32_t g = builder.group_of(reader.value);
+      return g >= 0 && builder.group(g).pattern == "quantized"_pattern &&
+             builder.same_device(reader.value, n);
+    });
+    const bool is_read = are_quantized && !builder.is_output(result);
+    return NodeList(is_read && dequantization(builder, result, n) >= 0 ? 1 : 0, n);
+  });
 }
 
 }  // namespace npu::fusion

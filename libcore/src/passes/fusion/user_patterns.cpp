@@ -13,8 +13,8 @@
 #include <set>
 
 #include "npu/support/file_io.hpp"
-#include "passes/fusion/fusion_builder.hpp"
-#include "support/text.hpp"
+#include "passes/fusion/patterns.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
@@ -25,213 +25,196 @@ constexpr std::size_t kMaxPatterns = 256;
 const std::vector<std::string> kKinds{"elementwise", "broadcast", "injective", "reduction",
                                       "anchor",      "opaque",    "alias"};
 
-class PatternReader {
- public:
-  PatternReader(const Json& json, const std::string& file, Diagnostics& diagnostics)
-      : json_(json), file_(file), diagnostics_(diagnostics) {}
+/// A value, null if there is none, and where it is.
+struct Place {
+  const Json* json;
+  std::string pointer;
 
-  std::vector<UserPattern> read() {
-    std::vector<UserPattern> patterns;
-    if (!check_object(json_, "", {"patterns"})) return patterns;
-    const Json* list = find_member(json_, "patterns");
-    if (list == nullptr || !list->is_array() || list->size() > kMaxPatterns) {
-      fault("/patterns", fmt::format("expected a list of at most {} patterns, found {}",
-                                     kMaxPatterns, found(list)));
-      return patterns;
-    }
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      patterns.push_back(read_pattern((*list)[i], fmt::format("/patterns/{}", i)));
-    }
-    return patterns;
+  Place operator[](const std::string& key) const {
+    return {find_member(*json, key), pointer + "/" + key};
   }
-
- private:
-  void fault(const std::string& pointer, std::string text) {
-    diagnostics_.error({.file = file_, .pointer = pointer}, std::move(text));
+  Place operator[](std::size_t index) const {
+    return {&(*json)[index], fmt::format("{}/{}", pointer, index)};
   }
-  static std::string found(const Json* json) {
+  bool is_list(std::size_t least, std::size_t most) const {
+    return json != nullptr && json->is_array() && json->size() >= least && json->size() <= most;
+  }
+  /// An integer from 0 on.
+  std::optional<std::int64_t> count() const {
+    const std::optional<std::uint64_t> value = json_unsigned(json);
+    if (!value || *value > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+    return static_cast<std::int64_t>(*value);
+  }
+  std::string found() const {
     if (json == nullptr) return "nothing";
     if (json->is_array()) return fmt::format("a list of {}", json->size());
     return json->is_primitive() && json->dump().size() < 40 ? json->dump()
                                                             : std::string(json_type_name(*json));
   }
+};
 
-  bool check_object(const Json& json, const std::string& pointer,
-                    const std::vector<std::string>& known) {
-    if (!json.is_object()) {
-      fault(pointer, fmt::format("expected an object, found {}", found(&json)));
-      return false;
+class PatternReader {
+ public:
+  PatternReader(const std::string& file, Diagnostics& diagnostics)
+      : file_(file), diagnostics_(diagnostics) {
+    for (const FusionPattern& built_in : fusion_patterns()) names_.emplace(built_in.name);
+  }
+
+  std::vector<UserPattern> read(const Json& json) {
+    std::vector<UserPattern> patterns;
+    const Place root{&json, ""};
+    if (!is_object_of(root, {"patterns"})) return patterns;
+    const Place list = root["patterns"];
+    if (!expect(list.is_list(0, kMaxPatterns), list,
+                fmt::format("a list of at most {} patterns", kMaxPatterns))) {
+      return patterns;
     }
-    for (const auto& [key, value] : json.items()) {
+    for (std::size_t i = 0; i < list.json->size(); ++i) patterns.push_back(read_pattern(list[i]));
+    return patterns;
+  }
+
+ private:
+  void fault(const Place& place, std::string text) {
+    diagnostics_.error({.file = file_, .pointer = place.pointer}, std::move(text));
+  }
+  bool expect(bool holds, const Place& place, std::string_view what) {
+    if (!holds) fault(place, fmt::format("expected {}, found {}", what, place.found()));
+    return holds;
+  }
+
+  bool is_object_of(const Place& place, const std::vector<std::string>& known) {
+    if (!expect(place.json->is_object(), place, "an object")) return false;
+    for (const auto& [key, value] : place.json->items()) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      const std::string nearest = nearest_word(key, known);
-      fault(pointer + "/" + pointer_token(key),
-            fmt::format("unknown key '{}'{}", key,
-                        nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+      fault({&value, pointer_below(place.pointer, key)}, unknown_key_text(key, known));
     }
     return true;
   }
 
-  UserPattern read_pattern(const Json& json, const std::string& pointer) {
+  UserPattern read_pattern(const Place& place) {
     UserPattern pattern;
-    if (!check_object(json, pointer, {"name", "ops"})) return pattern;
-    const Json* name = find_member(json, "name");
-    if (name == nullptr || !name->is_string() ||
-        !fusion::is_pattern_name(name->get_ref<const std::string&>())) {
-      fault(pointer + "/name",
-            fmt::format("expected a name of small letters, digits and hyphens, found {}",
-                        found(name)));
-    } else {
-      pattern.name = name->get<std::string>();
-      const auto built_in = fusion_patterns();
-      const bool taken =
-          pattern.name == "default" || pattern.name == "all" || pattern.name == "none" ||
-          pattern.name == "single" || pattern.name == "alias" ||
-          std::any_of(built_in.begin(), built_in.end(),
-                      [&](const FusionPattern& p) { return p.name == pattern.name; });
-      if (taken || !names_.insert(pattern.name).second) {
-        fault(pointer + "/name", fmt::format("the name '{}' is taken already", pattern.name));
+    if (!is_object_of(place, {"name", "ops"})) return pattern;
+    const Place name = place["name"];
+    const std::string* text = json_text(name.json);
+    if (expect(text != nullptr && fusion::is_pattern_name(*text), name,
+               "a name of small letters, digits and hyphens")) {
+      pattern.name = *text;
+      if (!names_.insert(*text).second) {
+        fault(name, fmt::format("the name '{}' is taken already", *text));
       }
     }
-    const Json* ops = find_member(json, "ops");
-    if (ops == nullptr || !ops->is_array() || ops->empty() || ops->size() > kMaxElements) {
-      fault(pointer + "/ops",
-            fmt::format("expected a list of 1 to {} elements, found {}", kMaxElements, found(ops)));
+    const Place ops = place["ops"];
+    if (!expect(ops.is_list(1, kMaxElements), ops,
+                fmt::format("a list of 1 to {} elements", kMaxElements))) {
       return pattern;
     }
     std::int64_t shortest = 0;
     std::int64_t longest = 0;
-    for (std::size_t i = 0; i < ops->size(); ++i) {
-      pattern.elements.push_back(read_element((*ops)[i], fmt::format("{}/ops/{}", pointer, i)));
-      shortest += pattern.elements.back().min;
-      longest += pattern.elements.back().max;
+    for (std::size_t i = 0; i < ops.json->size(); ++i) {
+      const PatternElement& element = pattern.elements.emplace_back(read_element(ops[i]));
+      shortest += element.min;
+      longest += element.max;
     }
-    if (shortest < 1)
-      fault(pointer + "/ops", "all elements are optional: at least one must not be");
-    if (longest < 2) fault(pointer + "/ops", "a pattern of one node fuses nothing");
+    if (shortest < 1) fault(ops, "all elements are optional: at least one must not be");
+    if (longest < 2) fault(ops, "a pattern of one node fuses nothing");
     if (longest > kMaxChain) {
-      fault(pointer + "/ops", fmt::format("the longest match has {} nodes, at most {} are allowed",
-                                          longest, kMaxChain));
+      fault(ops, fmt::format("the longest match has {} nodes, at most {} are allowed", longest,
+                             kMaxChain));
     }
     return pattern;
   }
 
-  PatternElement read_element(const Json& json, const std::string& pointer) {
+  PatternElement read_element(const Place& place) {
     PatternElement element;
-    if (json.is_string()) {
-      element.ops = strings(json, pointer);
+    if (place.json->is_string()) {
+      element.ops = strings(place);
       return element;
     }
-    if (!check_object(
-            json, pointer,
-            {"op", "kind", "dtypes", "rank", "attrs", "operand", "same_shape", "min", "max"})) {
+    if (!is_object_of(place, {"op", "kind", "dtypes", "rank", "attrs", "operand", "same_shape",
+                              "min", "max"})) {
       return element;
     }
-    if (const Json* ops = find_member(json, "op")) element.ops = strings(*ops, pointer + "/op");
-    if (const Json* kinds = find_member(json, "kind")) {
-      element.kinds = strings(*kinds, pointer + "/kind");
-      for (const std::string& kind : element.kinds) {
-        if (std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end()) continue;
-        fault(pointer + "/kind",
-              fmt::format("unknown kind '{}', expected one of {}", kind, fmt::join(kKinds, ", ")));
-      }
+    element.ops = strings(place["op"]);
+    element.kinds = strings(place["kind"]);
+    for (const std::string& kind : element.kinds) {
+      if (std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end()) continue;
+      fault(place["kind"],
+            fmt::format("unknown kind '{}', expected one of {}", kind, fmt::join(kKinds, ", ")));
     }
     if (element.ops.empty() && element.kinds.empty()) {
-      fault(pointer, "expected 'op' or 'kind'; \"*\" is any op");
+      fault(place, "expected 'op' or 'kind'; \"*\" is any op");
     }
-    if (const Json* dtypes = find_member(json, "dtypes")) {
-      for (const std::string& name : strings(*dtypes, pointer + "/dtypes")) {
-        if (const auto dtype = parse_dtype(name)) {
-          element.dtypes.push_back(*dtype);
-        } else {
-          fault(pointer + "/dtypes",
-                fmt::format("unknown dtype '{}', expected one of {}", name, dtype_names()));
-        }
-      }
-    }
-    if (const Json* rank = find_member(json, "rank")) {
-      const bool pair = rank->is_array() && rank->size() == 2 && is_count((*rank)[0]) &&
-                        (is_count((*rank)[1]) || (*rank)[1].is_null());
-      if (pair) {
-        element.rank.min = (*rank)[0].get<std::int64_t>();
-        if (!(*rank)[1].is_null()) element.rank.max = (*rank)[1].get<std::int64_t>();
-      }
-      if (!pair || (element.rank.max && *element.rank.max < element.rank.min)) {
-        fault(pointer + "/rank", "expected [MIN, MAX], MAX may be null");
-      }
-    }
-    if (const Json* attributes = find_member(json, "attrs")) {
-      if (!attributes->is_object()) {
-        fault(pointer + "/attrs", fmt::format("expected an object, found {}", found(attributes)));
+    for (const std::string& name : strings(place["dtypes"])) {
+      if (const auto dtype = parse_dtype(name)) {
+        element.dtypes.push_back(*dtype);
       } else {
-        for (const auto& [key, value] : attributes->items()) element.attributes[key] = value;
+        fault(place["dtypes"],
+              fmt::format("unknown dtype '{}', expected one of {}", name, dtype_names()));
       }
     }
-    if (const Json* same = find_member(json, "same_shape")) {
-      if (same->is_boolean()) {
-        element.same_shape = same->get<bool>();
-      } else {
-        fault(pointer + "/same_shape", fmt::format("expected a bool, found {}", found(same)));
+    if (const Place rank = place["rank"]; rank.json != nullptr) {
+      const bool is_pair =
+          rank.is_list(2, 2) && rank[0].count() && (rank[1].count() || rank[1].json->is_null());
+      if (is_pair) element.rank = {*rank[0].count(), rank[1].count()};
+      if (!is_pair || (element.rank.max && *element.rank.max < element.rank.min)) {
+        fault(rank, "expected [MIN, MAX], MAX may be null");
       }
     }
-    if (find_member(json, "operand") != nullptr) {
-      element.operand = count(json, pointer, "operand", 0, 0, 1'000'000);
+    const Place attributes = place["attrs"];
+    if (attributes.json != nullptr &&
+        expect(attributes.json->is_object(), attributes, "an object")) {
+      for (const auto& [key, value] : attributes.json->items()) element.attributes[key] = value;
     }
-    element.min = count(json, pointer, "min", 1, 0, kMaxChain);
-    element.max = count(json, pointer, "max", std::max<std::int64_t>(1, element.min), 1, kMaxChain);
+    const Place same = place["same_shape"];
+    if (same.json != nullptr && expect(same.json->is_boolean(), same, "a bool")) {
+      element.same_shape = same.json->get<bool>();
+    }
+    if (const Place operand = place["operand"]; operand.json != nullptr) {
+      element.operand = integer(operand, 0, 0, 1'000'000);
+    }
+    element.min = integer(place["min"], 1, 0, kMaxChain);
+    element.max = integer(place["max"], std::max<std::int64_t>(1, element.min), 1, kMaxChain);
     if (element.max < element.min) {
-      fault(pointer, fmt::format("'max' {} is below 'min' {}", element.max, element.min));
+      fault(place, fmt::format("'max' {} is below 'min' {}", element.max, element.min));
     }
     return element;
   }
 
-  static bool is_count(const Json& json) {
-    return json.is_number_unsigned() &&
-           json.get<std::uint64_t>() <=
-               static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max());
+  std::int64_t integer(const Place& place, std::int64_t missing, std::int64_t least,
+                       std::int64_t most) {
+    if (place.json == nullptr) return missing;
+    const std::int64_t value = place.count().value_or(-1);
+    const bool fits = expect(value >= least && value <= most, place,
+                             fmt::format("an integer in {}..{}", least, most));
+    return fits ? value : missing;
   }
 
-  std::int64_t count(const Json& json, const std::string& pointer, const std::string& key,
-                     std::int64_t missing, std::int64_t least, std::int64_t most) {
-    const Json* value = find_member(json, key);
-    if (value == nullptr) return missing;
-    if (is_count(*value) && value->get<std::int64_t>() >= least &&
-        value->get<std::int64_t>() <= most) {
-      return value->get<std::int64_t>();
-    }
-    fault(pointer + "/" + key,
-          fmt::format("expected an integer in {}..{}, found {}", least, most, found(value)));
-    return missing;
-  }
-
-  // A string or a list of some.
-  std::vector<std::string> strings(const Json& json, const std::string& pointer) {
+  // A string or a list of some; nothing where there is none.
+  std::vector<std::string> strings(const Place& place) {
     std::vector<std::string> texts;
-    const Json list = json.is_array() ? json : Json::array({json});
-    for (const Json& text : list) {
-      if (text.is_string() && !text.get_ref<const std::string&>().empty() &&
-          text.get_ref<const std::string&>().size() <= 256) {
-        texts.push_back(text.get<std::string>());
-      } else {
-        fault(pointer,
-              fmt::format("expected a string or a list of strings, found {}", found(&text)));
+    if (place.json == nullptr) return texts;
+    const Json list = place.json->is_array() ? *place.json : Json::array({*place.json});
+    for (const Json& each : list) {
+      const std::string* text = json_text(&each);
+      if (expect(text != nullptr && !text->empty() && text->size() <= 256, {&each, place.pointer},
+                 "a string or a list of strings")) {
+        texts.push_back(*text);
       }
     }
-    if (list.empty()) fault(pointer, "expected at least one string");
+    if (list.empty()) fault(place, "expected at least one string");
     return texts;
   }
 
-  const Json& json_;
   const std::string& file_;
   Diagnostics& diagnostics_;
-  std::set<std::string> names_;
+  std::set<std::string> names_{"default", "all", "none", "single", "alias"};
 };
 
 }  // namespace
 
 std::vector<UserPattern> parse_fusion_patterns(const Json& json, const std::string& file,
                                                Diagnostics& diagnostics) {
-  return PatternReader(json, file, diagnostics).read();
+  return PatternReader(file, diagnostics).read(json);
 }
 
 std::vector<UserPattern> load_fusion_patterns(const std::string& path, Diagnostics& diagnostics) {
@@ -251,39 +234,20 @@ class ChainMatcher {
   ChainMatcher(FusionBuilder& builder, const UserPattern& pattern)
       : builder_(builder), pattern_(pattern) {}
 
-  // The nodes of the longest match that begins at `first`; empty if there is none.
-  std::vector<std::int32_t> match(std::int32_t first) {
-    std::vector<std::int32_t> nodes;
-    std::size_t accepted = 0;
-    std::set<State> states;
-    open(states, {0, 0});
-    std::int32_t current = first;
-    TensorId entering;
-    while (current >= 0 && !states.empty() && builder_.fits(nodes.size() + 1)) {
-      ++builder_.steps();
-      std::set<State> next;
-      for (const State& state : states) {
-        if (state.element == pattern_.elements.size()) continue;
-        const PatternElement& element = pattern_.elements[state.element];
-        if (state.count < element.max && matches(state.element, current, entering)) {
-          open(next, {state.element, state.count + 1});
-        }
-      }
-      const bool moved = !next.empty();
+  // The nodes of the longest match that begins at `first`; one node or none if there is none.
+  NodeList match(std::int32_t first) {
+    states_.clear();
+    open(states_, {0, 0});
+    if (step({first, {}}) == Step::kStop) return {};
+    NodeList nodes{first};
+    follow(builder_, Readers::kAll, builder_.most(), nodes, [&](const Link& next) {
+      const std::set<State> before = states_;
+      const Step result = step(next);
+      if (!builder_.facts(next.node).keeps_elements) return result;
       // There may also be an alias between two elements.
-      if (!nodes.empty() && builder_.facts(current).keeps_elements) {
-        next.insert(states.begin(), states.end());
-      }
-      if (next.empty()) break;
-      nodes.push_back(current);
-      if (moved && next.contains({pattern_.elements.size(), 0})) accepted = nodes.size();
-      states = std::move(next);
-      const std::int32_t reader = builder_.facts(current).sole_consumer;
-      if (reader < 0 || !builder_.free(reader) || !builder_.same_device(first, reader)) break;
-      entering = builder_.tensor_between(current, reader);
-      current = reader;
-    }
-    nodes.resize(accepted);
+      states_.insert(before.begin(), before.end());
+      return result != Step::kStop && is_complete() ? Step::kAccept : Step::kPass;
+    });
     return nodes;
   }
 
@@ -293,6 +257,21 @@ class ChainMatcher {
     std::int64_t count;
     auto operator<=>(const State&) const = default;
   };
+
+  // Takes a node by the element of each state.
+  Step step(const Link& link) {
+    std::set<State> next;
+    for (const State& state : states_) {
+      if (state.element == pattern_.elements.size()) continue;
+      if (state.count < pattern_.elements[state.element].max && matches(state.element, link)) {
+        open(next, {state.element, state.count + 1});
+      }
+    }
+    states_ = std::move(next);
+    if (states_.empty()) return Step::kStop;
+    return is_complete() ? Step::kAccept : Step::kPass;
+  }
+  bool is_complete() const { return states_.contains({pattern_.elements.size(), 0}); }
 
   // Adds a state and those that follow without a node.
   void open(std::set<State>& states, State state) const {
@@ -315,7 +294,8 @@ class ChainMatcher {
     return *known[index];
   }
 
-  bool matches(std::size_t index, std::int32_t n, TensorId entering) {
+  bool matches(std::size_t index, const Link& link) {
+    const auto [n, entering] = link;
     const PatternElement& element = pattern_.elements[index];
     const Node& node = builder_.node(n);
     if (!op_matches(index, node.op_type)) return false;
@@ -324,7 +304,7 @@ class ChainMatcher {
       return false;
     }
     if (node.outputs.empty()) return false;
-    const TensorInfo& result = builder_.graph().tensor(node.outputs.front());
+    const TensorInfo& result = builder_.tensor(node.outputs.front());
     if (!element.rank.contains(static_cast<std::int64_t>(result.shape.size()))) return false;
     if (!element.dtypes.empty() && std::find(element.dtypes.begin(), element.dtypes.end(),
                                              result.dtype) == element.dtypes.end()) {
@@ -336,7 +316,7 @@ class ChainMatcher {
                               read[static_cast<std::size_t>(*element.operand)] != entering)) {
         return false;
       }
-      if (element.same_shape && result.shape != builder_.graph().tensor(entering).shape) {
+      if (element.same_shape && result.shape != builder_.tensor(entering).shape) {
         return false;
       }
     }
@@ -375,6 +355,7 @@ class ChainMatcher {
 
   FusionBuilder& builder_;
   const UserPattern& pattern_;
+  std::set<State> states_;
   std::unordered_map<std::string_view, std::vector<std::optional<bool>>> op_matches_;
 };
 
@@ -393,10 +374,9 @@ void match_user_patterns(FusionBuilder& builder) {
     ChainMatcher matcher(builder, patterns[p]);
     for (std::int32_t n = 0; n < builder.size(); ++n) {
       if (!builder.free(n)) continue;
-      std::vector<std::int32_t> nodes = matcher.match(n);
+      NodeList nodes = matcher.match(n);
       if (nodes.size() < 2) continue;
-      const std::int32_t sink = nodes.back();
-      builder.add_group(std::move(nodes), static_cast<PatternNumber>(kPatternCount + p), sink);
+      builder.add_group(std::move(nodes), static_cast<Pattern>(kPatterns.size() + p));
     }
   }
 }

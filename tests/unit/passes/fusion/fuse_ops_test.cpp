@@ -262,8 +262,9 @@ std::string add_random_block(GraphBuilder& builder, std::mt19937& random, const 
 Graph random_network(std::mt19937& random, int nodes, int devices) {
   const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };
   GraphBuilder builder;
-  builder.input("x", kImage).input("y", kImage);
-  builder.weight("w", kImage).weight("k", {8, 8, 1, 1}).weight("d", {8, 1, 3, 3}).weight("c", {8});
+  builder.lines(R"(
+    input x, y [1,8,6,6]
+    weight w [1,8,6,6]; weight k [8,8,1,1]; weight d [8,1,3,3]; weight c [8])");
   std::vector<std::string> results{"x", "y"};
   // Mostly what was made last, so that chains appear.
   const auto pick = [&] {
@@ -572,16 +573,16 @@ TEST_CASE("depthwise and pointwise") {
 }
 
 TEST_CASE("attention that is written out") {
-  const Shape heads{2, 4, 4};
   GraphBuilder builder;
-  builder.input("q", heads).input("k", heads).input("v", heads).input("mask", {4, 4});
-  builder.node("scale", "aten.div.Tensor", {"q"}, Json{{"other", 2.0}});
-  builder.node("kt", "aten.transpose.int", {"k"});
-  builder.node("scores", "aten.bmm.default", {"scale", "kt"});
-  builder.node("masked", "aten.add.Tensor", {"scores", "mask"});
-  builder.node("soft", "aten.softmax.int", {"masked"}, Json{{"dim", -1}});
-  builder.node("drop", "aten.dropout.default", {"soft"}, Json{{"p", 0.1}, {"train", false}});
-  builder.node("out", "aten.bmm.default", {"drop", "v"});
+  builder.lines(R"(
+    input q, k, v [2,4,4]; input mask [4,4]
+    scale = aten.div.Tensor(q) {"other": 2.0}
+    kt = aten.transpose.int(k)
+    scores = bmm(scale, kt)
+    masked = aten.add.Tensor(scores, mask)
+    soft = aten.softmax.int(masked) {"dim": -1}
+    drop = dropout(soft) {"p": 0.1, "train": false}
+    out = bmm(drop, v))");
   CHECK(groups_of(builder.output("out").build()) ==
         Lines{"attention: scale scores masked soft drop out"});
   CHECK(groups_of(builder.build(), only({"-attention"})) ==

@@ -137,8 +137,9 @@ TEST_CASE("kernels: attention on batched products") {
   const std::string between = GENERATE("mask", "mask, factor", "factor, mask", "relu");
   KernelNet net;
   const Shape scores{2, 4, 4};
-  net.input("q", {2, 4, 8}).input("k", {2, 8, 4}).input("v", {2, 4, 8}).input("m", {4, 4});
-  net.node("p", "aten.bmm.default", {"q", "k"}, scores);
+  net.lines(R"(
+    input q [2,4,8]; input k [2,8,4]; input v [2,4,8]; input m [4,4]
+    p = bmm(q, k) [2,4,4])");
   std::string value = "p";
   const auto factor = [&] {
     net.node("f", "aten.div.Tensor", {value}, scores, Json{{"other", 2.0}});
@@ -202,9 +203,8 @@ TEST_CASE("kernels: attention on rows of length 1, with a factor for each head a
   const Shape rows{6, 2, 4, 8};
   const Shape lengths{6, 2, 4, 1};
   const Shape scores{6, 2, 4, 4};
-  const Shape split{3, 2, 2, 4, 4};
-  net.input("q", rows).input("k", rows).input("v", rows).input("h", {2, 1, 1});
-  net.input("b", {1, 2, 4, 4}).input("m", {1, 2, 1, 4, 4});
+  net.lines(R"(
+    input q, k, v [6,2,4,8]; input h [2,1,1]; input b [1,2,4,4]; input m [1,2,1,4,4])");
   const auto normalized = [&](const std::string& x, bool is_other) {
     const double order = is_other && other == "order" ? 1.0 : 2.0;
     const double least = is_other && other == "least" ? 0.0 : 1e-12;
@@ -216,13 +216,14 @@ TEST_CASE("kernels: attention on rows of length 1, with a factor for each head a
   };
   normalized("q", true);
   normalized("k", false);
-  net.node("kt", "aten.transpose.int", {"kd"}, {6, 2, 8, 4}, Json{{"dim0", -2}, {"dim1", -1}});
-  net.node("p", "aten.matmul.default", {"qd", "kt"}, scores);
-  net.node("f", "aten.mul.Tensor", {"p", "h"}, scores);
-  net.node("ab", "aten.add.Tensor", {"f", "b"}, scores);
-  net.node("s1", "aten.view.default", {"ab"}, split, Json{{"size", split}});
-  net.node("a1", "aten.add.Tensor", {"s1", "m"}, split);
-  net.node("a2", "aten.add.Tensor", {"a1", "m"}, split);
+  net.lines(R"(
+    kt = aten.transpose.int(kd) [6,2,8,4] {"dim0": -2, "dim1": -1}
+    p = matmul(qd, kt) [6,2,4,4]
+    f = aten.mul.Tensor(p, h)
+    ab = aten.add.Tensor(f, b)
+    s1 = view(ab) [3,2,2,4,4] {"size": [3, 2, 2, 4, 4]}
+    a1 = aten.add.Tensor(s1, m)
+    a2 = aten.add.Tensor(a1, m))");
   const Shape back = other == "shape" ? Shape{12, 4, 4} : scores;
   net.node("s2", "aten.view.default", {"a2"}, back, Json{{"size", back}});
   net.node("s", "aten.softmax.int", {"s2"}, back, Json{{"dim", -1}});
@@ -247,9 +248,10 @@ TEST_CASE("kernels: attention on rows of length 1, with a factor for each head a
 TEST_CASE("kernels: attention goes through a dropout that drops nothing") {
   const double share = GENERATE(0.0, 0.1);
   KernelNet net;
-  net.input("q", {2, 4, 8}).input("k", {2, 8, 4}).input("v", {2, 4, 8});
-  net.node("p", "aten.bmm.default", {"q", "k"}, Shape{2, 4, 4});
-  net.node("s", "aten.softmax.int", {"p"}, Shape{2, 4, 4}, Json{{"dim", -1}});
+  net.lines(R"(
+    input q [2,4,8]; input k [2,8,4]; input v [2,4,8]
+    p = bmm(q, k) [2,4,4]
+    s = aten.softmax.int(p) {"dim": -1})");
   net.node("d", "aten.dropout.default", {"s"}, Shape{2, 4, 4}, Json{{"p", share}, {"train", true}});
   net.node("o", "aten.bmm.default", {"d", "v"}, Shape{2, 4, 8}).output("o");
   const Lines found = lines_of(net.build(), just({"scaled-attention"}));
@@ -395,11 +397,11 @@ TEST_CASE("kernels: nodes that become none") {
   net.node("cc", "aten.cat.default", {"a", "b"}, Shape{1, 48, 8, 8}, Json{{"dim", 1}});
   // A longer one in which the first lies as a whole; then one with an operand that lies elsewhere.
   net.conv("d", "cc", {16, 48, 1, 1}, kPicture);
-  net.node("ccc", "aten.cat.default", {"a", "b", "d"}, Shape{1, 64, 8, 8}, Json{{"dim", 1}});
-  net.node("no", "aten.cat.default", {"d", "a"}, Shape{1, 32, 8, 8}, Json{{"dim", 1}});
-  net.node("cl", "aten.clone.default", {"no"}, Shape{1, 32, 8, 8});
-  net.node("y", "aten.add.Tensor", {"d", "k"}, kPicture);
-  net.output("y").output("ccc").output("cl");
+  net.lines(R"(
+    ccc = cat(a, b, d) [1,64,8,8] {"dim": 1}
+    no = cat(d, a) [1,32,8,8] {"dim": 1}
+    cl = clone(no)
+    y = aten.add.Tensor(d, k) [1,16,8,8]; output y, ccc, cl)");
   const Graph graph = net.build();
   const FuseOptions options = just({"concat-in-place", "no-copy", "constant", "unused"});
   CHECK(lines_of(graph, options) == Lines{"constant: k", "unused: u", "concat-in-place: cc",
@@ -547,10 +549,11 @@ TEST_CASE("kernels: within the groups that a graph has") {
   KernelNet net;
   net.input("x", kPicture);
   net.conv("a", "x", {16, 16, 1, 1}, kPicture).key("fusion_group", 3);
-  net.node("b", "aten.relu.default", {"a"}, kPicture).key("fusion_group", 3);
-  net.node("c", "aten.tanh.default", {"b"}, kPicture).key("fusion_group", 5);
-  net.node("d", "aten.tanh.default", {"c"}, kPicture);
-  net.node("e", "aten.tanh.default", {"d"}, kPicture).output("e");
+  net.lines(R"(
+    b = relu(a) [1,16,8,8] fusion_group=3
+    c = tanh(b) fusion_group=5
+    d = tanh(c)
+    e = tanh(d); output e)");
   const Graph graph = net.build();
   FuseOptions options = just({"conv-post-ops", "elementwise"});
   CHECK(lines_of(graph, options) == Lines{"conv-post-ops: a b c d e"});

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that models write out: GELU (Hendrycks and Gimpel, arXiv:1606.08415, section 2), and
+// norms by the root of a mean square.
+//
+// Both are found from their result by an expression, inside which results have one reader, and
+// read one tensor, so that groups are convex. O(nodes).
+#include <algorithm>
+#include <string>
+
+#include "passes/fusion/node_facts.hpp"
+#include "passes/fusion/patterns.hpp"
+#include "passes/fusion/written_form.hpp"
+
+namespace npu::fusion {
+namespace {
+
+// x / 2 times one plus erf(x / sqrt 2), or plus tanh(sqrt(2 / pi) (x + 0.044715 x^3)), in either
+// order of the products.
+const std::string kErf = "erf(div(x,1.4142135624)|mul(x,0.7071067812))";
+const std::string kCube = "pow(x,3)|mul(mul(x,x),x)";
+const std::string kTanh = "tanh(mul(add(x,mul(" + kCube + ",0.044715)),0.7978845608))";
+const std::string kSum = "add(" + kErf + "|" + kTanh + ",1)";
+const std::string kGelu =
+    "mul(mul(x,0.5)|div(x,2)," + kSum + ")|mul(mul(x," + kSum + "),0.5)|div(mul(x," + kSum + "),2)";
+
+// x over the root of its mean square, to which a number may be added.
+const std::string kMeanSquare = "mean(pow(x,2)|square(x)|mul(x,x))";
+const std::string kRadicand = kMeanSquare + "|add(" + kMeanSquare + ")|add(" + kMeanSquare + ",_)";
+const std::string kNorm = "mul(x,rsqrt(" + kRadicand + "))|div(x,sqrt(" + kRadicand + "))";
+
+/// The nodes of a norm, the last one at the end; empty if there is none. `is_layer_norm` tells
+/// whether x is itself less its mean.
+NodeList norm_at(FusionBuilder& builder, std::int32_t n, bool& is_layer_norm) {
+  WrittenForm norm(builder, Readers::kAll);
+  if (!norm.matches(n, kNorm)) return {};
+  const TensorId x = norm.x();
+  NodeList nodes(norm.nodes().rbegin(), norm.nodes().rend());
+  const std::int32_t square = nodes.front();
+  const std::int32_t root = norm.nodes()[1];
+  if (builder.result_elements(root) >= builder.elements(x)) return {};
+  // x itself, if only the norm reads it: a cast, or x less its mean.
+  const std::int32_t above = builder.producer(x);
+  bool inside = above >= 0 && builder.free(above) && builder.same_device(above, n) &&
+                !builder.is_output(x) && builder.node(above).outputs.size() == 1 &&
+                builder.tensor(x).consumers.size() <= 2;
+  if (!inside) return nodes;
+  builder.for_each_consumer(
+      x, [&](std::int32_t reader) { inside = inside && (reader == square || reader == n); });
+  if (!inside) return nodes;
+  const NodeFacts& facts = builder.facts(above);
+  WrittenForm centred(builder, Readers::kAll);
+  is_layer_norm = centred.matches(above, "sub(x,mean(x))");
+  if (is_layer_norm) {
+    nodes.insert(nodes.begin(), centred.nodes().begin(), centred.nodes().end());
+  } else if (facts.kind == OpKind::kElementwise && !facts.alias &&
+             builder.operands(above).size() == 1 &&
+             builder.node(above).op_type.find("to") != std::string::npos) {
+    nodes.insert(nodes.begin(), above);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+void match_written_gelu(FusionBuilder& builder) {
+  match_each(builder, "written-gelu"_pattern, [&](std::int32_t n) {
+    WrittenForm gelu(builder, Readers::kNeeded);
+    NodeList nodes;
+    if (!gelu.matches(n, kGelu)) return nodes;
+    // In float32, all of it, and with no factor in the sums.
+    const DType dtype = builder.tensor(gelu.x()).dtype;
+    nodes.assign(gelu.nodes().rbegin(), gelu.nodes().rend());
+    const bool fits = std::all_of(nodes.begin(), nodes.end(), [&](std::int32_t each) {
+      const bool has_factor = builder.role(each) == Role::kAdd &&
+                              find_member(builder.node(each).attrs(), "alpha") != nullptr;
+      return builder.result(each).dtype == dtype && !has_factor;
+    });
+    if (!fits || !is_single(dtype)) nodes.clear();
+    return nodes;
+  });
+}
+
+void match_norms(FusionBuilder& builder) {
+  if (!builder.enabled("rms-norm"_pattern) && !builder.enabled("layer-norm"_pattern)) return;
+  for (std::int32_t n = 0; n < builder.size(); ++n) {
+    if (!builder.free(n)) continue;
+    bool is_layer_norm = false;
+    NodeList nodes = norm_at(builder, n, is_layer_norm);
+    const Pattern pattern = is_layer_norm ? "layer-norm"_pattern : "rms-norm"_pattern;
+    if (nodes.empty() || !builder.enabled(pattern, n) || !builder.fits(nodes.size())) continue;
+    follow(builder, Readers::kAll, builder.most(), nodes,
+           [&](const Link& next) { return epilogue_step(builder, next); });
+    builder.add_group(std::move(nodes), pattern);
+  }
+}
+
+}  // namespace npu::fusion
