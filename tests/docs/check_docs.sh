@@ -138,7 +138,7 @@ check_pages() {
 }
 
 check_kernels() {
-  sed -n 's/.*kName = "\([a-z0-9-]*\)";.*/\1/p' "$source"/libcore/backends/onednn/kernels/*.hpp | sort -u >"$scratch/kernels"
+  sed -n 's/.*kName = "\([a-z0-9-]*\)";.*/\1/p' "$source"/libcore/backends/onednn/kernels/*/*.hpp | sort -u >"$scratch/kernels"
   [ -s "$scratch/kernels" ] || fault "no kernel with a name in libcore/backends/onednn/kernels"
   sed -n '/^\.Ss Kernels/,/^\.Ss Winograd/s/^\.It //p' "$source/man/npu-onednn.7" | tr -d ' ' | tr ',' '\n' | sort -u >"$scratch/page"
   for kernel in $(comm -23 "$scratch/kernels" "$scratch/page"); do

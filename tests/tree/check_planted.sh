@@ -73,9 +73,9 @@ uproot libcore/src/support/text.cpp
 for file in digest text; do plant libcore/src/support/$file.cpp <"$copy/planted"; done
 expect 'TwiceThere is also in libcore/src/support/digest.cpp' sh "$checks/check_names.sh"
 
-echo 'bool wide() { return __builtin_cpu_supports("avx512f") != 0; }' | plant libcore/backends/onednn/kernels/norms.cpp
+echo 'bool wide() { return __builtin_cpu_supports("avx512f") != 0; }' | plant libcore/backends/onednn/kernels/norm/norms.cpp
 expect 'asks the CPU; cpu_has of device/isa_level.hpp knows the limit' sh "$checks/check_cpu.sh"
-uproot libcore/backends/onednn/kernels/norms.cpp
+uproot libcore/backends/onednn/kernels/norm/norms.cpp
 
 # Two scripts that only name each other.
 echo 'exec scripts/bench/unheard_of.py' | plant scripts/bench/nobody.sh

@@ -288,7 +288,7 @@ class ProgramBuilder {
                                           json_type_name(*body)));
     }
     if (depth_ == kMaxDepth) place.fail(NPU_INVALID, "bodies are nested too deep");
-    const Graph inner = read_valid_graph(body->dump(), fmt::format("body of node '{}'", node.name));
+    const Graph inner = valid_graph(*body, fmt::format("body of node '{}'", node.name));
     if (inner.graph_inputs().size() != node.inputs.size() ||
         inner.graph_outputs().size() != node.outputs.size()) {
       place.fail(NPU_INVALID,

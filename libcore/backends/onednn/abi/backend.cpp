@@ -11,7 +11,9 @@
 // generated, so a second program for fewer threads is made when it is first needed.
 #include <omp.h>
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +22,8 @@
 
 #include "abi/boundary.hpp"
 #include "kit/questions.hpp"
+#include "lowering/engine/node_text.hpp"
+#include "lowering/engine/op_table.hpp"
 #include "ops/op_catalogue.hpp"
 #include "program/blob.hpp"
 #include "program/compile_report.hpp"
@@ -117,32 +121,80 @@ Machine machine_for(const npu_device& device, const CompileOptions& options) {
   return machine;
 }
 
+std::string_view entry_name(const npu_entry& entry) {
+  return entry.name == nullptr ? kOnlyEntry : std::string_view(entry.name);
+}
+
+/// At least one, each with a name of its own.
+std::vector<const npu_entry*> checked_entries(const npu_compile_args* args) {
+  require(args != nullptr && NPU_HAS(args, blob) && args->blob != nullptr, "an argument is null");
+  require(args->entry_count != 0 && args->entries != nullptr, "expected an entry");
+  std::set<std::string_view> names;
+  for (std::uint64_t i = 0; i < args->entry_count; ++i) {
+    const npu_entry* entry = args->entries[i];
+    require(entry != nullptr && NPU_HAS(entry, sub_ir_size) && entry->sub_ir != nullptr,
+            "an entry is null, or its sub-IR");
+    require(names.insert(entry_name(*entry)).second, "two entries have one name");
+  }
+  return {args->entries, args->entries + args->entry_count};
+}
+
+/// What an entry became: its plan and report, and what makes its constants.
+using EntrySink = std::function<void(std::span<const std::byte> plan, const std::string& report,
+                                     ConstantPacker& packer)>;
+
+void compile_entry(const npu_device& device, const npu_entry& entry,
+                   std::span<const WeightView> all_weights, const CompileOptions& options,
+                   const HostProgress& progress, const EntrySink& put) {
+  const Graph graph = read_sub_ir(entry.sub_ir, entry.sub_ir_size);
+  std::vector<WeightView> weights;  // those of the entry
+  for (const WeightView& weight : all_weights) {
+    const TensorId id = graph.find_tensor(weight.name);
+    if (id.valid() && graph.tensor(id).kind == TensorKind::kWeight) weights.push_back(weight);
+  }
+  const Plan plan = lower_graph(
+      graph, weights, machine_for(device, options), device.engine,
+      [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); },
+      options.layouts);
+  const StoredPlan stored = store_plan(plan);
+  const std::vector<std::byte> bytes = write_plan(stored.record);
+  const std::string report = compile_report(graph, plan, stored, options.precision);
+  ConstantPacker packer(plan, weights, device.engine, [&](std::size_t done, std::size_t total) {
+    progress(done, total, "packing weights");
+  });
+  try {
+    put(bytes, report, packer);
+  } catch (const Float16Overflow& overflow) {
+    throw StatusError{NPU_INVALID,
+                      node_text(graph.nodes().at(overflow.node)) + ": " + overflow.text};
+  }
+}
+
 npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* error) {
   return guarded(error, [&] {
     require_given(device);
-    const npu_entry& entry = only_entry(args);
+    const std::vector<const npu_entry*> entries = checked_entries(args);
     const CompileOptions options =
         read_compile_options(args->options == nullptr ? "" : args->options);
     const ThreadScope threads(device->threads);
     const auto weights = checked_weights(args->weights, args->weight_count);
-    const Graph graph = read_sub_ir(entry.sub_ir, entry.sub_ir_size);
     const HostProgress progress(*args);
-    const Plan plan = lower_graph(
-        graph, weights, machine_for(*device, options), device->engine,
-        [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); },
-        options.layouts);
-    const StoredPlan stored = store_plan(plan);
-    const std::vector<std::byte> bytes = write_plan(stored.record);
-    const std::string report = compile_report(graph, plan, stored, options.precision);
-    ConstantPacker packer(plan, weights, device->engine, [&](std::size_t done, std::size_t total) {
-      progress(done, total, "packing weights");
-    });
-    try {
-      write_blob(bytes, report, packer, pieces_to(args->blob, error));
-    } catch (const Float16Overflow& overflow) {
-      throw StatusError{NPU_INVALID,
-                        node_text(graph.nodes().at(overflow.node)) + ": " + overflow.text};
+    const auto sink = pieces_to(args->blob, error);
+    if (entries.size() == 1 && entry_name(*entries.front()) == kOnlyEntry) {
+      compile_entry(*device, *entries.front(), weights, options, progress,
+                    [&](auto plan, const std::string& report, ConstantPacker& packer) {
+                      write_blob(plan, report, packer, sink);
+                    });
+      return;
     }
+    EntriesWriter writer(sink);
+    for (const npu_entry* entry : entries) {
+      compile_entry(*device, *entry, weights, options, progress,
+                    [&](auto plan, const std::string& report, ConstantPacker& packer) {
+                      writer.add(std::string(entry_name(*entry)), plan, report, packer);
+                    });
+    }
+    writer.finish();
   });
 }
 
@@ -203,11 +255,25 @@ npu_status check(npu_device* device, const npu_check_args* args, npu_error* erro
   });
 }
 
+/// The reports of several entries in one object.
+std::string reports_text(const std::vector<BlobView>& entries) {
+  Json reports = Json::array();
+  for (const BlobView& entry : entries) {
+    Json report = parse_json(entry.report, "the report of an entry");
+    require(report.is_object(), "the report of an entry is no object");
+    report["name"] = entry.name;
+    reports.push_back(std::move(report));
+  }
+  return Json{{"entries", std::move(reports)}}.dump();
+}
+
 npu_status blob_report(npu_device* /*device*/, const void* blob, std::uint64_t blob_size,
                        const npu_writer* report, npu_error* error) {
   return guarded(error, [&] {
     require(report != nullptr, "report is null");
-    const std::string_view text = read_blob(blob, blob_size).report;
+    const std::vector<BlobView> entries = read_blob(blob, blob_size);
+    std::string text(entries.front().report);
+    if (entries.size() > 1 || entries.front().name != kOnlyEntry) text = reports_text(entries);
     pieces_to(report, error)(text.data(), text.size());
   });
 }
@@ -220,8 +286,9 @@ Plan plan_of(const BlobView& content, const npu_device& device, int threads) {
 }
 
 /// With threads set for OpenMP, too. Shares what it can with `sibling`.
-std::unique_ptr<Program> make_program(const npu_model& model, int threads, const Program* sibling) {
-  const BlobView content = read_blob(model.blob, model.blob_size);
+std::unique_ptr<Program> make_program(const npu_model& model, const char* entry, int threads,
+                                      const Program* sibling) {
+  const BlobView content = read_entry(model.blob, model.blob_size, entry);
   return std::make_unique<Program>(plan_of(content, *model.device, threads), content.constants,
                                    model.device->engine, sibling);
 }
@@ -234,12 +301,24 @@ Program& program_for(npu_program& program, int threads) {
     program.reduced.reset();
     program.reduced_threads = threads;
     try {
-      program.reduced = make_program(*program.model, threads, program.program.get());
+      program.reduced =
+          make_program(*program.model, program.entry.c_str(), threads, program.program.get());
     } catch (const std::exception&) {
       // Memory may be short; a slow run is better than none.
     }
   }
   return program.reduced ? *program.reduced : *program.program;
+}
+
+/// Makes the program of an entry, whose scratch memory counts from now on.
+void fill_program(npu_program& program, const npu_model& model, const BlobView& content,
+                  Plan plan) {
+  const npu_device& device = *model.device;
+  program.model = &model;
+  program.entry = content.name;
+  program.share = MemoryShare(device.ledger, plan.arena_bytes, "the program's scratch memory");
+  program.program =
+      std::make_unique<Program>(std::move(plan), content.constants, device.engine, nullptr);
 }
 
 npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_info* info,
@@ -252,15 +331,16 @@ npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_i
     loaded->device = device;
     loaded->blob = args->blob;
     loaded->blob_size = args->blob_size;
-    const BlobView content = read_blob(args->blob, args->blob_size);
-    Plan plan = plan_of(content, *device, device->threads);
-    loaded->bytes = model_bytes(content, args->blob_size, plan);
+    const std::vector<BlobView> entries = read_blob(args->blob, args->blob_size);
+    loaded->bytes = constant_bytes(entries, args->blob_size);
     loaded->share = MemoryShare(
         device->ledger, loaded->bytes.weights_bytes + loaded->bytes.other_bytes, "the model");
-    loaded->first_share =
-        MemoryShare(device->ledger, loaded->bytes.scratch_bytes, "the program's scratch memory");
-    loaded->first =
-        std::make_unique<Program>(std::move(plan), content.constants, device->engine, nullptr);
+    if (entries.size() == 1) {
+      Plan plan = plan_of(entries.front(), *device, device->threads);
+      add_program_bytes(loaded->bytes, plan);
+      loaded->first = std::make_unique<npu_program>();
+      fill_program(*loaded->first, *loaded, entries.front(), std::move(plan));
+    }
     npu_model_info filled{};
     filled.flags = NPU_RELEASES_WEIGHTS;  // they are in the blob, which is used in place
     if (info != nullptr) fill(info, filled);
@@ -275,15 +355,14 @@ npu_status program_create(npu_model* model, const npu_program_args* args, npu_pr
   return guarded(error, [&] {
     require_given(model, program);
     const ThreadScope threads(model->device->threads);
-    auto made = std::make_unique<npu_program>();
-    made->model = model;
-    if (model->first) {
-      made->program = std::move(model->first);
-      made->share = std::move(model->first_share);
-    } else {
-      made->share = MemoryShare(model->device->ledger, model->bytes.scratch_bytes,
-                                "the program's scratch memory");
-      made->program = make_program(*model, model->device->threads, nullptr);
+    const bool is_named = args != nullptr && NPU_HAS(args, entry) && args->entry != nullptr;
+    const BlobView content =
+        read_entry(model->blob, model->blob_size, is_named ? args->entry : nullptr);
+    auto made = std::move(model->first);
+    if (made == nullptr) {
+      made = std::make_unique<npu_program>();
+      fill_program(*made, *model, content,
+                   plan_of(content, *model->device, model->device->threads));
     }
     if (args != nullptr && NPU_HAS(args, flags) && (args->flags & NPU_PROGRAM_TAPS) != 0) {
       made->tap_numbers = number_taps(*made->program);
@@ -393,8 +472,8 @@ npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context,
 }
 
 npu_backend make_table() {
-  static constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", "check",
-                                              "taps",      "layouts",      nullptr};
+  static constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel",  "check",
+                                              "taps",      "layouts",      "entries", nullptr};
   npu_backend table = empty_table(kFeatures);
   NPU_EACH(NPU_PLACE, NPU_FUNCTIONS, device_open, device_close, compile, model_load, model_free,
            program_create, program_free, run, blob_report, list_ops, program_cancel, check)

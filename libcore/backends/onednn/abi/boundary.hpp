@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kit/boundary.hpp"
-#include "lowering/lowering.hpp"
+#include "lowering/engine/lower_graph.hpp"
 #include "npu/backend.h"
 #include "npu/support/json.hpp"
 #include "program/blob.hpp"
@@ -30,19 +30,9 @@ struct npu_device {
   std::shared_ptr<npu::MemoryLedger> ledger;
 };
 
-struct npu_model {
-  npu_device* device = nullptr;
-  const void* blob = nullptr;
-  std::uint64_t blob_size = 0;
-  npu_memory_bytes bytes{};  ///< with one program
-  npu::MemoryShare share;    ///< of constants and blob
-  /// Shows at once whether the blob loads; the first program_create takes it.
-  std::unique_ptr<npu::onednn::Program> first;
-  npu::MemoryShare first_share;
-};
-
 struct npu_program {
   const npu_model* model = nullptr;
+  std::string entry;
   std::unique_ptr<npu::onednn::Program> program;
   npu::MemoryShare share;
   /// For fewer threads than the device's, made when there is a neighbour; null if it cannot be
@@ -54,6 +44,17 @@ struct npu_program {
   npu::onednn::abi::TapNumbers tap_numbers;  ///< empty if it was not made for taps
   std::vector<npu::onednn::Program::TapTarget> taps;
   npu::RunBreak stop;
+};
+
+struct npu_model {
+  npu_device* device = nullptr;
+  const void* blob = nullptr;
+  std::uint64_t blob_size = 0;
+  /// Of constants and blob; if there is one entry, also of its program.
+  npu_memory_bytes bytes{};
+  npu::MemoryShare share;  ///< of constants and blob
+  /// Shows at once whether a blob of one entry loads; the first program_create takes it.
+  std::unique_ptr<npu_program> first;
 };
 
 struct npu_buffer {
@@ -79,8 +80,11 @@ bool drop_reordered(LayoutNames& layouts, const Plan& plan);
 /// "boundaries" of an answer, by the plan that it is about.
 Json boundary_answers(const Plan& plan);
 
-/// What a model takes with one program, of a blob that has been checked.
-npu_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan);
+/// What a model takes without programs, of a blob that has been checked: constants that entries
+/// share count once.
+npu_memory_bytes constant_bytes(const std::vector<BlobView>& entries, std::uint64_t blob_size);
+/// Adds what a program takes, if none that is there takes more.
+void add_program_bytes(npu_memory_bytes& bytes, const Plan& plan);
 
 /// Throws StatusError for a buffer of another dtype or shape.
 void check_buffer(const npu_buffer& buffer, const TensorBinding& binding, const char* kind);

@@ -3,6 +3,11 @@
 // arena depends on the number of threads, so the descriptors of a blob's primitives are made to
 // know it, as a load makes them, but no code is generated and nothing is allocated. Not counted:
 // code, which oneDNN does not measure, and copies of constants in a blob that is not aligned.
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
 #include "abi/boundary.hpp"
 #include "program/blob.hpp"
 #include "program/plan_format.hpp"
@@ -25,33 +30,57 @@ std::uint64_t bytes_of(const std::vector<TensorBinding>& tensors) {
 
 }  // namespace
 
-npu_memory_bytes model_bytes(const BlobView& content, std::uint64_t blob_size, const Plan& plan) {
+npu_memory_bytes constant_bytes(const std::vector<BlobView>& entries, std::uint64_t blob_size) {
   npu_memory_bytes bytes{};
-  for (const PackedConstant& constant : content.constants) {
-    bytes.weights_bytes += constant.bytes.size();
+  std::set<std::pair<const std::byte*, std::size_t>> counted;
+  for (const BlobView& entry : entries) {
+    for (const PackedConstant& constant : entry.constants) {
+      if (!counted.insert({constant.bytes.data(), constant.bytes.size()}).second) continue;
+      bytes.weights_bytes += constant.bytes.size();
+    }
   }
-  bytes.scratch_bytes = plan.arena_bytes;
-  bytes.boundary_bytes = bytes_of(plan.inputs) + bytes_of(plan.outputs);
   bytes.other_bytes = blob_size - std::min(blob_size, bytes.weights_bytes);
   return bytes;
 }
+
+void add_program_bytes(npu_memory_bytes& bytes, const Plan& plan) {
+  bytes.scratch_bytes = std::max<std::uint64_t>(bytes.scratch_bytes, plan.arena_bytes);
+  bytes.boundary_bytes =
+      std::max(bytes.boundary_bytes, bytes_of(plan.inputs) + bytes_of(plan.outputs));
+}
+
+namespace {
+
+/// With one program: of several entries, the one that takes the most.
+npu_memory_bytes model_bytes(npu_device& device, const void* blob, std::uint64_t blob_size) {
+  const std::vector<BlobView> entries = read_blob(blob, blob_size);
+  npu_memory_bytes bytes = constant_bytes(entries, blob_size);
+  const ThreadScope threads(device.threads);
+  for (const BlobView& entry : entries) {
+    add_program_bytes(bytes, restore_plan(read_plan(entry.plan), entry.constants, device.engine,
+                                          {device.threads, device.threads}));
+  }
+  return bytes;
+}
+
+}  // namespace
 
 npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t blob_size,
                        npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
     require_given(device);
-    const BlobView content = read_blob(blob, blob_size);
-    const ThreadScope threads(device->threads);
-    const Plan plan = restore_plan(read_plan(content.plan), content.constants, device->engine,
-                                   {device->threads, device->threads});
-    fill_report(report, model_bytes(content, blob_size, plan), NPU_MEMORY_EXACT);
+    fill_report(report, model_bytes(*device, blob, blob_size), NPU_MEMORY_EXACT);
   });
 }
 
 npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
     require_given(model);
-    fill_report(report, model->bytes, NPU_MEMORY_EXACT);
+    const bool is_known = model->bytes.boundary_bytes != 0;  // of a blob of one entry
+    fill_report(
+        report,
+        is_known ? model->bytes : model_bytes(*model->device, model->blob, model->blob_size),
+        NPU_MEMORY_EXACT);
   });
 }
 

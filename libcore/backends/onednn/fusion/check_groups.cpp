@@ -22,7 +22,7 @@ namespace npu::onednn {
 
 namespace {
 
-using Kind = FusionGroup::Kind;
+using Kind = KernelGroup::Kind;
 
 /// What a pattern of npu-fuse is lowered as.
 struct PatternRow {
@@ -51,8 +51,8 @@ const PatternRow* find_row(std::string_view pattern) {
 }
 
 /// A chain from its anchor on.
-FusionGroup epilogue_group(const Graph& graph, std::vector<NodeId> nodes) {
-  FusionGroup group{Kind::kEpilogue, std::move(nodes), {}, {}};
+KernelGroup epilogue_group(const Graph& graph, std::vector<NodeId> nodes) {
+  KernelGroup group{Kind::kEpilogue, std::move(nodes), {}, {}};
   TensorId value = graph.node(group.nodes.front()).outputs.front();
   for (std::size_t i = 1; i < group.nodes.size(); ++i) {
     const Node& node = graph.node(group.nodes[i]);
@@ -63,8 +63,8 @@ FusionGroup epilogue_group(const Graph& graph, std::vector<NodeId> nodes) {
   return group;
 }
 
-FusionGroup quantized_group(const Graph& graph, const std::vector<NodeId>& nodes) {
-  FusionGroup group{Kind::kQuantized, {}, {}, {}};
+KernelGroup quantized_group(const Graph& graph, const std::vector<NodeId>& nodes) {
+  KernelGroup group{Kind::kQuantized, {}, {}, {}};
   if (graph.tensor(graph.node(nodes.back()).outputs.front()).dtype == DType::kInt32) {
     return {Kind::kInteger, nodes, {}, {}};
   }
@@ -74,10 +74,10 @@ FusionGroup quantized_group(const Graph& graph, const std::vector<NodeId>& nodes
   return group;
 }
 
-FusionGroup make_group(const Graph& graph, Kind kind, const std::vector<NodeId>& nodes) {
+KernelGroup make_group(const Graph& graph, Kind kind, const std::vector<NodeId>& nodes) {
   if (kind == Kind::kEpilogue) return epilogue_group(graph, nodes);
   if (kind == Kind::kQuantized) return quantized_group(graph, nodes);
-  FusionGroup group{kind, nodes, {}, {}};
+  KernelGroup group{kind, nodes, {}, {}};
   if (kind == Kind::kNormPointwise || kind == Kind::kExpandDepthwise) {
     const auto second = std::find_if(nodes.begin() + 1, nodes.end(), [&](NodeId id) {
       return fusion_role(graph.node(id).op_type) == FusionRole::kConv;
@@ -97,7 +97,7 @@ FusionGroup make_group(const Graph& graph, Kind kind, const std::vector<NodeId>&
 
 /// Why a group does not come out whole; `first` is what is computed of it with its first node, null
 /// for that node alone.
-std::string refusal_of(const Graph& graph, const GivenGroup& given, const FusionGroup* first,
+std::string refusal_of(const Graph& graph, const GivenGroup& given, const KernelGroup* first,
                        VectorIsa isa) {
   const PatternRow* row = find_row(given.pattern);
   if (row != nullptr && row->least > isa) {
@@ -113,7 +113,7 @@ std::string refusal_of(const Graph& graph, const GivenGroup& given, const Fusion
   return "no kernel computes the group";
 }
 
-void find_last_uses(const Graph& graph, FusionPlan& plan) {
+void find_last_uses(const Graph& graph, CheckedGroups& plan) {
   plan.last_use.assign(graph.tensors().size(), -1);
   // Who reads a dequantized tensor may read what it is made of.
   const auto read_at = [&](TensorId id, std::int32_t position) {
@@ -138,7 +138,7 @@ void find_last_uses(const Graph& graph, FusionPlan& plan) {
 }
 
 /// The groups that the backend computes, within those of the sub-IR.
-void take_groups(const Graph& graph, VectorIsa isa, FusionPlan& plan) {
+void take_groups(const Graph& graph, VectorIsa isa, CheckedGroups& plan) {
   FuseOptions options;
   options.patterns = {"none"};
   options.within_groups = true;
@@ -156,7 +156,7 @@ void take_groups(const Graph& graph, VectorIsa isa, FusionPlan& plan) {
 }
 
 /// What the sub-IR states, and where that is not what is computed.
-void note_stated(const Graph& graph, VectorIsa isa, FusionPlan& plan) {
+void note_stated(const Graph& graph, VectorIsa isa, CheckedGroups& plan) {
   std::vector<NodeId> all;
   for (const NodeId id : ids_of<NodeId>(graph.nodes())) all.push_back(id);
   for (const GivenGroup& given : given_groups(graph, all)) {
@@ -164,7 +164,7 @@ void note_stated(const Graph& graph, VectorIsa isa, FusionPlan& plan) {
     stated.pattern = given.pattern;
     stated.launches_kernel = launches_kernel(graph, given.pattern, given.nodes);
     const std::int32_t g = plan.group_of[index_of(given.nodes.front())];
-    const FusionGroup* first = g < 0 ? nullptr : &plan.groups[static_cast<std::size_t>(g)];
+    const KernelGroup* first = g < 0 ? nullptr : &plan.groups[static_cast<std::size_t>(g)];
     if (given.nodes.size() > 1 && (first == nullptr || first->all_nodes() != given.nodes)) {
       stated.refusal = refusal_of(graph, given, first, isa);
     }
@@ -177,14 +177,14 @@ void note_stated(const Graph& graph, VectorIsa isa, FusionPlan& plan) {
 
 }  // namespace
 
-std::vector<NodeId> FusionGroup::all_nodes() const {
+std::vector<NodeId> KernelGroup::all_nodes() const {
   std::vector<NodeId> result = nodes;
   result.insert(result.end(), dequantizes.begin(), dequantizes.end());
   std::sort(result.begin(), result.end());
   return result;
 }
 
-NodeId only_consumer(const Graph& graph, const FusionPlan& plan, TensorId tensor) {
+NodeId only_consumer(const Graph& graph, const CheckedGroups& plan, TensorId tensor) {
   const auto& outputs = graph.graph_outputs();
   if (std::find(outputs.begin(), outputs.end(), tensor) != outputs.end()) return {};
   NodeId only;
@@ -198,8 +198,8 @@ NodeId only_consumer(const Graph& graph, const FusionPlan& plan, TensorId tensor
   return std::count(inputs.begin(), inputs.end(), tensor) == 1 ? only : NodeId{};
 }
 
-FusionPlan check_groups(const Graph& graph, VectorIsa isa) {
-  FusionPlan plan;
+CheckedGroups check_groups(const Graph& graph, VectorIsa isa) {
+  CheckedGroups plan;
   plan.group_of.assign(graph.nodes().size(), -1);
   plan.stated_of.assign(graph.nodes().size(), -1);
   mark_dead_nodes(graph, plan);

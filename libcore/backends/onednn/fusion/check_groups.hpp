@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "kernels/simd.hpp"
+#include "kernels/base/simd.hpp"
 #include "npu/ir/graph.hpp"
 
 namespace npu::onednn {
 
 /// Nodes that become one kernel.
-struct FusionGroup {
+struct KernelGroup {
   enum class Kind : std::uint8_t {
     kEpilogue,         ///< an anchor, then element-wise nodes and aliases on its only result
     kAttention,        ///< product, scale, mask, softmax, product
@@ -32,7 +32,7 @@ struct FusionGroup {
   std::vector<std::int32_t> operand;
   /// Of kNormPointwise, kExpandDepthwise: two of kEpilogue. Of kResizedPointwise: the convolution
   /// with what stands behind it last, each node before it in front.
-  std::vector<FusionGroup> parts;
+  std::vector<KernelGroup> parts;
   std::vector<NodeId> dequantizes{};  ///< kQuantized: in front of `nodes`, of which nothing else
                                       ///< reads the results
 
@@ -50,8 +50,8 @@ struct StatedGroup {
 
 /// What is computed together, what is not computed at all, and when tensors are read last. Follows
 /// from the sub-IR and the machine alone, so that load finds what compile found.
-struct FusionPlan {
-  std::vector<FusionGroup> groups;
+struct CheckedGroups {
+  std::vector<KernelGroup> groups;
   std::vector<std::int32_t> group_of;  ///< by node; -1 for none
   std::vector<StatedGroup> stated;
   std::vector<std::int32_t> stated_of;  ///< by node
@@ -64,13 +64,13 @@ struct FusionPlan {
 /// The sub-IR's groups, as far as this backend has kernels for them on a machine with AVX-512 or
 /// without; what is left of the others is smaller groups and single nodes, with a reason. O(nodes +
 /// edges).
-FusionPlan check_groups(const Graph& graph, VectorIsa isa);
+CheckedGroups check_groups(const Graph& graph, VectorIsa isa);
 
 /// Marks nodes that no graph output needs.
-void mark_dead_nodes(const Graph& graph, FusionPlan& plan);
+void mark_dead_nodes(const Graph& graph, CheckedGroups& plan);
 
 /// The only live consumer of a tensor that is no graph output and stands once in that node's
 /// inputs; an invalid id otherwise.
-NodeId only_consumer(const Graph& graph, const FusionPlan& plan, TensorId tensor);
+NodeId only_consumer(const Graph& graph, const CheckedGroups& plan, TensorId tensor);
 
 }  // namespace npu::onednn

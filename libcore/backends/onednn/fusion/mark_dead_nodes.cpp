@@ -4,7 +4,7 @@
 
 namespace npu::onednn {
 
-void mark_dead_nodes(const Graph& graph, FusionPlan& plan) {
+void mark_dead_nodes(const Graph& graph, CheckedGroups& plan) {
   std::vector<bool> needed(graph.tensors().size(), false);
   for (const TensorId id : graph.graph_outputs()) needed[index_of(id)] = true;
   plan.dead.assign(graph.nodes().size(), true);

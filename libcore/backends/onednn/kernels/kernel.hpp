@@ -1,39 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 #include <variant>
 
-#include "kernels/attention.hpp"
-#include "kernels/broadcast.hpp"
-#include "kernels/copies.hpp"
-#include "kernels/elementwise.hpp"
-#include "kernels/expand_depthwise.hpp"
-#include "kernels/gather.hpp"
-#include "kernels/gemv.hpp"
-#include "kernels/grid_sample.hpp"
-#include "kernels/group_norm.hpp"
-#include "kernels/grouped_convolution.hpp"
-#include "kernels/grouped_product.hpp"
-#include "kernels/half_gemm.hpp"
-#include "kernels/implicit_gemm.hpp"
-#include "kernels/integer_product.hpp"
-#include "kernels/norms.hpp"
-#include "kernels/packed_gemm.hpp"
-#include "kernels/parts.hpp"
-#include "kernels/pooling.hpp"
-#include "kernels/quantize.hpp"
-#include "kernels/quantized_attention.hpp"
-#include "kernels/recurrence.hpp"
-#include "kernels/reductions.hpp"
-#include "kernels/resample.hpp"
-#include "kernels/scale_shift.hpp"
-#include "kernels/scans.hpp"
-#include "kernels/softmax.hpp"
-#include "kernels/sort.hpp"
-#include "kernels/squeeze_excite.hpp"
-#include "kernels/typed_binary.hpp"
-#include "kernels/winograd.hpp"
+#include "kernels/attention/attention.hpp"
+#include "kernels/convolution/expand_depthwise.hpp"
+#include "kernels/convolution/grouped_convolution.hpp"
+#include "kernels/convolution/implicit_gemm.hpp"
+#include "kernels/convolution/squeeze_excite.hpp"
+#include "kernels/convolution/winograd.hpp"
+#include "kernels/convolution/winograd_weights.hpp"
+#include "kernels/elementwise/broadcast.hpp"
+#include "kernels/elementwise/elementwise.hpp"
+#include "kernels/elementwise/typed_binary.hpp"
+#include "kernels/movement/copies.hpp"
+#include "kernels/movement/gather.hpp"
+#include "kernels/movement/parts.hpp"
+#include "kernels/norm/group_norm.hpp"
+#include "kernels/norm/norms.hpp"
+#include "kernels/norm/scale_shift.hpp"
+#include "kernels/norm/softmax.hpp"
+#include "kernels/product/gemv.hpp"
+#include "kernels/product/grouped_product.hpp"
+#include "kernels/product/half_gemm.hpp"
+#include "kernels/product/integer_product.hpp"
+#include "kernels/product/packed_gemm.hpp"
+#include "kernels/product/packed_gemm_weights.hpp"
+#include "kernels/quantized/quantize.hpp"
+#include "kernels/quantized/quantized_attention.hpp"
+#include "kernels/quantized/quantized_average.hpp"
+#include "kernels/quantized/quantized_resample.hpp"
+#include "kernels/recurrence/recurrence.hpp"
+#include "kernels/reduction/reductions.hpp"
+#include "kernels/reduction/scans.hpp"
+#include "kernels/reduction/sort.hpp"
+#include "kernels/sampling/grid_sample.hpp"
+#include "kernels/sampling/pooling.hpp"
+#include "kernels/sampling/resample.hpp"
 
 namespace npu::onednn {
 
@@ -52,7 +58,8 @@ struct WithPacking<std::variant<Packing...>, Others...> {
 };
 
 /// A kernel of this backend's own, described by plain data. Each has a `kName`, `Operands`, `bind`,
-/// which gives the addresses of a step their names, and `run`, which allocates nothing.
+/// which gives the addresses of a step their names, and `run`, which allocates nothing. Below its
+/// struct stand the list of its fields, and its `footprint`.
 using Kernel =
     WithPacking<PackingKernel,
                 // Chosen among others.
@@ -70,10 +77,24 @@ using Kernel =
 
 std::string_view kernel_name(const Kernel& kernel);
 
+/// Whatever the numbers in a kernel are, it stays inside this footprint when it runs, or Error
+/// kInvalidGraph is thrown that names the field: a kernel may come from a hostile file. It is
+/// refused, too, if this CPU lacks the instruction set that it asks for.
+Footprint footprint_of(const Kernel& kernel);
+
+/// Why a kernel with these numbers runs on no CPU that has its instruction set; empty if it does.
+std::string kernel_refusal(const Kernel& kernel);
+
+/// Bytes of scratch memory that a run needs.
+std::size_t scratch_bytes_of(const Kernel& kernel);
+
 /// Runs it on the addresses of its step's operands.
 void run_kernel(const Kernel& kernel, Addresses addresses);
 
 /// Sets the instruction set that it runs on, where it has several.
 void set_isa(Kernel& kernel, VectorIsa isa);
+
+/// Sets on how many threads a kernel runs, which scratch_bytes depends on.
+void set_threads(Kernel& kernel, int threads);
 
 }  // namespace npu::onednn

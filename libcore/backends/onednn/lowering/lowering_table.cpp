@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops that this backend runs, by name. A row without an overload stands for all those that no
-// other row names, in place or not: values are functional here.
+// The ops that this backend runs, by name, and the kinds of groups. A row without an overload
+// stands for all those that no other row names, in place or not: values are functional here.
 #include <algorithm>
 #include <array>
 
-#include "lowering/lowering.hpp"
+#include "lowering/attention/attention.hpp"
+#include "lowering/convolution/convolution.hpp"
+#include "lowering/elementwise/elementwise.hpp"
+#include "lowering/engine/op_table.hpp"
+#include "lowering/movement/movement.hpp"
+#include "lowering/norm/norm.hpp"
+#include "lowering/product/product.hpp"
+#include "lowering/quantized/quantized.hpp"
+#include "lowering/recurrence/recurrence.hpp"
+#include "lowering/reduction/reduction.hpp"
+#include "lowering/sampling/sampling.hpp"
 #include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
 
 namespace npu::onednn {
 
 namespace {
 
 constexpr auto kRows = std::to_array<LoweringRow>({
-    {"<built-in function getitem>", {}},  // has no schema; Lowering calls lower_getitem
+    {kGetitem, lower_getitem},
     {"aten.__and__", lower_typed_binary},
     {"aten.__or__", lower_typed_binary},
     {"aten.__xor__", lower_typed_binary},
@@ -247,5 +258,41 @@ static_assert(std::ranges::is_sorted(kRows, {}, &LoweringRow::op_type));
 }  // namespace
 
 const LoweringRow* find_lowering(std::string_view op_type) { return find_op_row(kRows, op_type); }
+
+void lower_bound(const LoweringRow& row, Lowering& lowering, const GroupContext& context,
+                 const BoundNode& node) {
+  if (const auto* compute = std::get_if<ComputeFunction>(&row.lower)) {
+    (*compute)(lowering, context, node);
+  } else {
+    std::get<MoveFunction>(row.lower)(lowering, node);
+  }
+}
+
+GroupFunction find_group_lowering(KernelGroup::Kind kind) {
+  using Kind = KernelGroup::Kind;
+  switch (kind) {
+    case Kind::kEpilogue:
+      return nullptr;
+    case Kind::kAttention:
+      return lower_attention_group;
+    case Kind::kSharedInput:
+      return lower_shared_input;
+    case Kind::kWrittenGelu:
+      return lower_written_gelu_group;
+    case Kind::kSqueezeExcite:
+      return lower_squeeze_excite_group;
+    case Kind::kNormPointwise:
+      return lower_norm_pointwise_group;
+    case Kind::kExpandDepthwise:
+      return lower_expand_depthwise_group;
+    case Kind::kResizedPointwise:
+      return lower_resized_pointwise_group;
+    case Kind::kQuantized:
+      return lower_quantized_group;
+    case Kind::kInteger:
+      return lower_integer_group;
+  }
+  return nullptr;
+}
 
 }  // namespace npu::onednn

@@ -8,13 +8,20 @@
 // the magic spells the byte order. The blob may come from a hostile file: every offset, size and
 // count is checked before it is used; what the plan says is checked when it is restored. O(bytes)
 // to write, O(number of constants) to read.
+//
+// A blob of several entries has its constants first, since only making them shows which are the
+// same: another magic and the digest of the format, the constants, each 64-byte aligned, then name,
+// plan, report and table of each entry, a list of where these are, and at the end where that list
+// is. Constants are the same if size and 128 bits of digest are: a collision that somebody brings
+// about in a model of his own spoils that model alone.
 #include "program/blob.hpp"
 
 #include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 
-#include "kernels/refuse.hpp"
+#include "kernels/base/refuse.hpp"
 #include "program/plan_digest.hpp"
 #include "support/digest.hpp"
 
@@ -22,13 +29,11 @@ namespace npu::onednn {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x0233'6264'6e6e'646fU;  // "odnndb3\2", little endian
+constexpr std::uint64_t kMagic = 0x0233'6264'6e6e'646fU;         // "odnndb3\2", little endian
+constexpr std::uint64_t kEntriesMagic = 0x0133'6565'6e6e'646fU;  // "odnnee3\1"
 constexpr std::uint64_t kPage = 4096;
 
-struct Range {
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-};
+using Range = BlobRange;
 
 struct Header {
   std::uint64_t magic = kMagic;
@@ -39,15 +44,114 @@ struct Header {
   Range table;
 };
 
+struct EntriesHeader {
+  std::uint64_t magic = kEntriesMagic;
+  std::uint64_t plan_format = plan_digest();
+};
+
+/// Of an entry, in the list of entries.
+struct EntryRow {
+  Range name;
+  Range plan;
+  Range report;
+  Range table;
+};
+
+/// The last bytes of a blob of several entries.
+struct EntriesEnd {
+  Range rows;
+  std::uint64_t total = 0;
+  std::uint64_t magic = kEntriesMagic;
+};
+
 std::uint64_t aligned(std::uint64_t offset, std::uint64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-const std::byte* checked(const std::byte* data, const Header& header, const Range& range) {
-  if (range.offset > header.total || range.size > header.total - range.offset) {
-    refuse("the blob is damaged: a part lies outside it");
+/// A blob that is read, as far as its size.
+struct BlobBytes {
+  const std::byte* data = nullptr;
+  std::uint64_t total = 0;
+
+  const std::byte* at(const Range& range) const {
+    if (range.offset > total || range.size > total - range.offset) {
+      refuse("the blob is damaged: a part lies outside it");
+    }
+    return data + range.offset;
   }
-  return data + range.offset;
+  std::string_view text(const Range& range) const {
+    return {static_cast<const char*>(static_cast<const void*>(at(range))),
+            static_cast<std::size_t>(range.size)};
+  }
+};
+
+void check_format(std::uint64_t plan_format) {
+  if (plan_format == plan_digest()) return;
+  refuse("the blob's plan has format " + hex_text(plan_format) +
+         ", this onednn backend reads format " + hex_text(plan_digest()) + "; compile it again");
+}
+
+void check_total(std::uint64_t total, std::uint64_t size) {
+  if (total != size) refuse("the blob is cut short or has bytes behind its end");
+}
+
+std::vector<PackedConstant> read_constants(const BlobBytes& blob, const Range& place) {
+  const std::byte* table = blob.at(place);
+  if (place.size % sizeof(Range) != 0) {
+    refuse("the blob is damaged: its table is cut short");
+  }
+  std::vector<PackedConstant> constants;
+  const std::uint64_t count = place.size / sizeof(Range);
+  constants.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Range row;
+    std::memcpy(&row, table + i * sizeof row, sizeof row);
+    if (row.offset % kAlignment != 0) refuse("the blob is damaged: a constant is misaligned");
+    constants.push_back({{blob.at(row), static_cast<std::size_t>(row.size)}});
+  }
+  return constants;
+}
+
+BlobView read_single(const BlobBytes& blob) {
+  Header header;
+  if (blob.total < sizeof header) refuse("the blob is too short");
+  std::memcpy(&header, blob.data, sizeof header);
+  check_format(header.plan_format);
+  check_total(header.total, blob.total);
+  return {.name = kOnlyEntry,
+          .plan = {blob.at(header.plan), static_cast<std::size_t>(header.plan.size)},
+          .report = blob.text(header.report),
+          .constants = read_constants(blob, header.table)};
+}
+
+std::vector<BlobView> read_entries(const BlobBytes& blob) {
+  EntriesHeader header;
+  EntriesEnd end;
+  if (blob.total < sizeof header + sizeof end) refuse("the blob is too short");
+  std::memcpy(&header, blob.data, sizeof header);
+  check_format(header.plan_format);
+  std::memcpy(&end, blob.data + blob.total - sizeof end, sizeof end);
+  if (end.magic != kEntriesMagic) refuse("the blob is cut short or has bytes behind its end");
+  check_total(end.total, blob.total);
+  const std::byte* rows = blob.at(end.rows);
+  const std::uint64_t count = end.rows.size / sizeof(EntryRow);
+  if (count == 0 || end.rows.size % sizeof(EntryRow) != 0) {
+    refuse("the blob is damaged: its list of entries is cut short");
+  }
+  std::vector<BlobView> entries;
+  std::uint64_t tables = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    EntryRow row;
+    std::memcpy(&row, rows + i * sizeof row, sizeof row);
+    // Tables that lie on each other would take more memory than the blob has bytes.
+    if (row.table.size > blob.total - tables) refuse("the blob is damaged: its tables overlap");
+    tables += row.table.size;
+    entries.push_back({.name = blob.text(row.name),
+                       .plan = {blob.at(row.plan), static_cast<std::size_t>(row.plan.size)},
+                       .report = blob.text(row.report),
+                       .constants = read_constants(blob, row.table)});
+  }
+  return entries;
 }
 
 }  // namespace
@@ -84,37 +188,69 @@ void write_blob(std::span<const std::byte> plan, std::string_view report, Consta
   put_at(header.total, nullptr, 0);
 }
 
-BlobView read_blob(const void* blob, std::uint64_t size) {
-  Header header;
-  if (blob == nullptr || size < sizeof header) refuse("the blob is too short");
-  const auto* data = static_cast<const std::byte*>(blob);
-  std::memcpy(&header, data, sizeof header);
-  if (header.magic != kMagic) {
-    refuse("the blob was not made by this version of the onednn backend; compile it again");
+EntriesWriter::EntriesWriter(PieceSink put) : put_(std::move(put)) {
+  const EntriesHeader header;
+  append(&header, sizeof header, 1);
+}
+
+BlobRange EntriesWriter::append(const void* data, std::uint64_t size, std::uint64_t alignment) {
+  static constexpr std::array<std::byte, kPage> kZeros{};
+  const std::uint64_t begin = aligned(written_, alignment);
+  if (begin != written_) put_(kZeros.data(), begin - written_);
+  if (size != 0) put_(data, size);
+  written_ = begin + size;
+  return {begin, size};
+}
+
+void EntriesWriter::add(const std::string& name, std::span<const std::byte> plan,
+                        const std::string& report, ConstantPacker& packer) {
+  Entry entry{name, {plan.begin(), plan.end()}, report, {}};
+  const std::size_t count = packer.sizes().size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::span<const std::byte> bytes = packer.next().bytes;
+    Digest digest;
+    digest.add(bytes.data(), bytes.size());
+    const auto [known, is_new] =
+        constants_.try_emplace(std::to_string(bytes.size()) + ":" + digest.hex());
+    if (is_new) known->second = append(bytes.data(), bytes.size(), kAlignment);
+    entry.table.push_back(known->second);
   }
-  if (header.plan_format != plan_digest()) {
-    refuse("the blob's plan has format " + hex_text(header.plan_format) +
-           ", this onednn backend reads format " + hex_text(plan_digest()) + "; compile it again");
+  entries_.push_back(std::move(entry));
+}
+
+void EntriesWriter::finish() {
+  std::vector<EntryRow> rows;
+  for (const Entry& entry : entries_) {
+    EntryRow row;
+    row.name = append(entry.name.data(), entry.name.size(), 1);
+    row.plan = append(entry.plan.data(), entry.plan.size(), alignof(Range));
+    row.report = append(entry.report.data(), entry.report.size(), 1);
+    row.table = append(entry.table.data(), entry.table.size() * sizeof(Range), alignof(Range));
+    rows.push_back(row);
   }
-  if (header.total != size) refuse("the blob is cut short or has bytes behind its end");
-  BlobView content;
-  content.plan = {checked(data, header, header.plan), static_cast<std::size_t>(header.plan.size)};
-  content.report = {
-      static_cast<const char*>(static_cast<const void*>(checked(data, header, header.report))),
-      static_cast<std::size_t>(header.report.size)};
-  const std::byte* table = checked(data, header, header.table);
-  if (header.table.size % sizeof(Range) != 0) {
-    refuse("the blob is damaged: its table is cut short");
+  EntriesEnd end;
+  end.rows = append(rows.data(), rows.size() * sizeof(EntryRow), alignof(EntryRow));
+  end.total = written_ + sizeof end;
+  append(&end, sizeof end, 1);
+}
+
+std::vector<BlobView> read_blob(const void* data, std::uint64_t size) {
+  std::uint64_t magic = 0;
+  if (data == nullptr || size < sizeof magic) refuse("the blob is too short");
+  std::memcpy(&magic, data, sizeof magic);
+  const BlobBytes blob{static_cast<const std::byte*>(data), size};
+  if (magic == kMagic) return {read_single(blob)};
+  if (magic == kEntriesMagic) return read_entries(blob);
+  refuse("the blob was not made by this version of the onednn backend; compile it again");
+}
+
+BlobView read_entry(const void* data, std::uint64_t size, const char* name) {
+  std::vector<BlobView> entries = read_blob(data, size);
+  if (name == nullptr) return std::move(entries.front());
+  for (BlobView& entry : entries) {
+    if (entry.name == name) return std::move(entry);
   }
-  const std::uint64_t count = header.table.size / sizeof(Range);
-  content.constants.reserve(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    Range row;
-    std::memcpy(&row, table + i * sizeof row, sizeof row);
-    if (row.offset % kAlignment != 0) refuse("the blob is damaged: a constant is misaligned");
-    content.constants.push_back({{checked(data, header, row), static_cast<std::size_t>(row.size)}});
-  }
-  return content;
+  refuse("the blob has no entry '" + std::string(name) + "'");
 }
 
 }  // namespace npu::onednn

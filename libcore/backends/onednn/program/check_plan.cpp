@@ -2,7 +2,7 @@
 // Whether a plan that came from a file can run: buffers are what inputs, outputs and constants say,
 // every operand lies in its buffer, is aligned, of a kind that may be read or written, written
 // before it is read, and apart from what the same step writes; what is alive at the same time lies
-// apart in the arena. What a kernel touches is kernels/footprint's to say, what a primitive touches
+// apart in the arena. What a kernel touches is its footprint's to say, what a primitive touches
 // the layouts'. O(steps + buffers * log(buffers)).
 #include "program/check_plan.hpp"
 
@@ -10,8 +10,8 @@
 #include <numeric>
 #include <string>
 
-#include "kernels/footprint.hpp"
-#include "kernels/refuse.hpp"
+#include "kernels/base/refuse.hpp"
+#include "kernels/kernel.hpp"
 #include "program/boundary_layout.hpp"
 #include "program/memory_plan.hpp"
 #include "program/tap.hpp"

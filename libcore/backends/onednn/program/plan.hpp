@@ -70,7 +70,7 @@ struct Step {
   bool binds_output = false;  ///< only brings a result into the layout that the host reads
   std::vector<Operand> operands;  ///< those it reads, then those it writes
   std::size_t read_count = 0;
-  std::optional<Kernel> kernel;         ///< set for a kernel of our own
+  std::optional<Kernel> kernel;         ///< set for one of our kernels
   dnnl::primitive_desc_base primitive;  ///< set for a primitive,
   std::vector<int> arguments;           ///< with DNNL_ARG_* and
   std::vector<Layout> layouts;          ///< the layout of each operand

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "kernels/footprint.hpp"
-#include "kernels/packed_gemm_tasks.hpp"
-#include "kernels/refuse.hpp"
+#include "kernels/base/refuse.hpp"
+#include "kernels/kernel.hpp"
+#include "kernels/product/packed_gemm_tasks.hpp"
 #include "program/plan_format.hpp"
 #include "support/digest.hpp"
 

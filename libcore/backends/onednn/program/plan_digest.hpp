@@ -11,7 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/fields.hpp"
+#include "kernels/base/fields.hpp"
+#include "kernels/kernel.hpp"
 
 namespace npu::onednn {
 

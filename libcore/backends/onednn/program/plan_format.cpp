@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "kernels/refuse.hpp"
+#include "kernels/base/refuse.hpp"
 
 namespace npu::onednn {
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/fields.hpp"
 #include "kernels/kernel.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -67,8 +68,6 @@ enum class PrimitiveKind : std::uint8_t {
   kDeconvolution,
   kPooling,
   kDilatedPooling,
-  kSoftmax,
-  kLogSoftmax,
   kMatmul,
   kLayerNorm,
   kConcat,
@@ -95,7 +94,7 @@ struct PrimitiveRecord {
   std::int64_t algorithm = 0;  ///< dnnl_alg_kind_t
   float alpha = 0.0F;          ///< kEltwise, kLayerNorm: epsilon
   float beta = 0.0F;           ///< kEltwise
-  std::int64_t axis = 0;       ///< kSoftmax, kLogSoftmax, kConcat
+  std::int64_t axis = 0;       ///< kConcat
   bool has_bias = false;       ///< kConvolution, kDeconvolution, kMatmul
   bool has_scale = false;      ///< kLayerNorm
   bool has_shift = false;      ///< kLayerNorm
@@ -144,5 +143,25 @@ struct PlanRecord {
   std::vector<StepRecord> steps;
   std::vector<TapRecord> taps;  ///< by `steps`
 };
+
+template <>
+inline constexpr int kEnumerators<BufferKind> = 5;
+template <>
+inline constexpr int kEnumerators<PrimitiveKind> = 12;
+template <>
+inline constexpr int kEnumerators<PostOpRecord::Kind> = 3;
+
+NPU_FIELDS(TensorBinding, name, dtype, shape, layout);
+NPU_FIELDS(BufferRecord, kind, bytes, index, offset);
+NPU_FIELDS(OperandRecord, buffer, offset_bytes);
+NPU_FIELDS(LayoutRecord, type, extents, strides, inner_blocks, inner_dimensions, sums, sign_mask,
+           zero_point_mask, sum_bytes);
+NPU_FIELDS(PostOpRecord, kind, algorithm, alpha, beta, zero_point, type);
+NPU_FIELDS(PrimitiveRecord, kind, algorithm, alpha, beta, axis, has_bias, has_scale, has_shift,
+           kernel, strides, dilation, pad_begin, pad_end, output_scale, right_scale, channel_scales,
+           source_zero_point, weights_zero_point, target_zero_point, post_ops, layouts);
+NPU_FIELDS(StepRecord, node, operands, scratch_bytes, scratch_offset, kernel, primitive);
+NPU_FIELDS(TapRecord, tensor, type, layout, source, steps);
+NPU_FIELDS(PlanRecord, node_count, arena_bytes, inputs, outputs, buffers, steps, taps);
 
 }  // namespace npu::onednn

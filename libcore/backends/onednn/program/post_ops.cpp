@@ -16,7 +16,7 @@
 #include <cmath>
 #include <optional>
 
-#include "kernels/refuse.hpp"
+#include "kernels/base/refuse.hpp"
 
 namespace npu::onednn {
 

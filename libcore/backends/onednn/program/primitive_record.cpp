@@ -3,6 +3,10 @@
 // has made, and another one is made from them with all layouts stated, so that nothing is left to
 // oneDNN's choice but the implementation.
 //
+// What reads a primitive and what makes it stand beside each other. They share no list of members:
+// oneDNN tells of a primitive by structs of C, and makes one by constructors that check what they
+// are given.
+//
 // The numbers may come from a hostile file. oneDNN checks shapes against each other when it makes
 // a descriptor; what it takes as it is (paddings, windows, the algorithm's number) is checked here.
 #include "program/primitive_record.hpp"
@@ -11,7 +15,7 @@
 #include <span>
 #include <string>
 
-#include "kernels/refuse.hpp"
+#include "kernels/base/refuse.hpp"
 #include "program/check_plan.hpp"
 #include "program/implementations.hpp"
 #include "program/post_ops.hpp"
@@ -51,6 +55,29 @@ std::vector<std::int64_t> list_of(const dnnl_dims_t& values, std::size_t count) 
   return {values, values + count};
 }
 
+/// A list with one number for every spatial dimension, in a range.
+void check_spatial(const std::vector<std::int64_t>& values, std::size_t spatial, std::int64_t least,
+                   const char* name) {
+  constexpr std::int64_t kMost = 1 << 24;
+  const bool in_range = std::all_of(values.begin(), values.end(), [&](std::int64_t value) {
+    return value >= least && value <= kMost;
+  });
+  if (values.size() != spatial || !in_range) {
+    refuse(std::string("'") + name + "' is not in range for every spatial dimension");
+  }
+}
+
+std::size_t spatial_rank(const std::vector<Layout>& layouts) {
+  const int rank = layouts.front().data.ndims;
+  require(rank >= 3 && rank <= 5, "its operand is not of rank 3 to 5");
+  return static_cast<std::size_t>(rank - 2);
+}
+
+dnnl::algorithm algorithm_of(std::int64_t number) {
+  require(number >= 0 && number <= 0xFFFFFF, "there is no algorithm of this number");
+  return static_cast<dnnl::algorithm>(number);
+}
+
 void read_convolution(const dnnl_convolution_desc_t& from, PrimitiveRecord& to) {
   const auto spatial = static_cast<std::size_t>(from.src_desc.ndims - 2);
   to.algorithm = from.alg_kind;
@@ -59,6 +86,31 @@ void read_convolution(const dnnl_convolution_desc_t& from, PrimitiveRecord& to) 
   to.pad_begin = list_of(from.padding[0], spatial);
   to.pad_end = list_of(from.padding[1], spatial);
   to.has_bias = from.bias_desc.ndims != 0;
+}
+
+/// Makes a convolution or a transposed one.
+template <typename Forward>
+dnnl::primitive_desc_base make_convolution(const PrimitiveRecord& record,
+                                           const std::vector<Layout>& layouts,
+                                           dnnl::algorithm algorithm,
+                                           const dnnl::primitive_attr& attributes,
+                                           const dnnl::engine& engine) {
+  constexpr std::int64_t kLeastPadding = -(1 << 24);
+  const std::size_t spatial = spatial_rank(layouts);
+  require(algorithm_of(record.algorithm) == algorithm, "it has another algorithm than the direct");
+  check_spatial(record.strides, spatial, 1, "strides");
+  check_spatial(record.dilation, spatial, 0, "dilation");
+  check_spatial(record.pad_begin, spatial, kLeastPadding, "pad_begin");
+  check_spatial(record.pad_end, spatial, kLeastPadding, "pad_end");
+  const auto describe = [&](const auto&... bias) {
+    return typename Forward::desc(kInference, algorithm, layouts[0], layouts[1], bias...,
+                                  layouts.back(), record.strides, record.dilation, record.pad_begin,
+                                  record.pad_end);
+  };
+  if (record.has_bias) {
+    return first_right(typename Forward::primitive_desc(describe(layouts[2]), attributes, engine));
+  }
+  return first_right(typename Forward::primitive_desc(describe(), attributes, engine));
 }
 
 template <typename Descriptor>
@@ -71,18 +123,46 @@ void read_pooling(const Descriptor& from, PrimitiveRecord& to) {
   to.pad_end = list_of(from.padding[1], spatial);
 }
 
+dnnl::primitive_desc_base make_pooling(const PrimitiveRecord& record,
+                                       const std::vector<Layout>& layouts,
+                                       const dnnl::primitive_attr& attributes,
+                                       const dnnl::engine& engine) {
+  const std::size_t spatial = spatial_rank(layouts);
+  const dnnl::algorithm algorithm = algorithm_of(record.algorithm);
+  require(algorithm == dnnl::algorithm::pooling_max ||
+              algorithm == dnnl::algorithm::pooling_avg_include_padding ||
+              algorithm == dnnl::algorithm::pooling_avg_exclude_padding,
+          "it has another algorithm than maxima and means");
+  const bool dilates = record.kind == Kind::kDilatedPooling;
+  check_spatial(record.kernel, spatial, 1, "kernel");
+  check_spatial(record.strides, spatial, 1, "strides");
+  check_spatial(record.pad_begin, spatial, 0, "pad_begin");
+  check_spatial(record.pad_end, spatial, 0, "pad_end");
+  check_spatial(record.dilation, dilates ? spatial : 0, 0, "dilation");
+  for (std::size_t i = 0; i < spatial; ++i) {
+    const std::int64_t span = (record.kernel[i] - 1) * (dilates ? record.dilation[i] + 1 : 1) + 1;
+    require(record.pad_begin[i] < span && record.pad_end[i] < span &&
+                span <= layouts.front().data.dims[i + 2] + record.pad_begin[i] + record.pad_end[i],
+            "a window does not meet the operand");
+  }
+  if (dilates) {
+    const dnnl::pooling_v2_forward::desc descriptor(kInference, algorithm, layouts[0], layouts[1],
+                                                    record.strides, record.kernel, record.dilation,
+                                                    record.pad_begin, record.pad_end);
+    return dnnl::pooling_v2_forward::primitive_desc(descriptor, attributes, engine);
+  }
+  const dnnl::pooling_forward::desc descriptor(kInference, algorithm, layouts[0], layouts[1],
+                                               record.strides, record.kernel, record.pad_begin,
+                                               record.pad_end);
+  return dnnl::pooling_forward::primitive_desc(descriptor, attributes, engine);
+}
+
 /// The dimension that a concatenation joins: the one in which the result is longer.
 std::int64_t joined_dimension(const Layout& part, const Layout& whole) {
   for (int i = 0; i < whole.data.ndims; ++i) {
     if (part.data.dims[i] != whole.data.dims[i]) return i;
   }
   return 0;
-}
-
-void read_softmax(const dnnl::primitive_desc_base& primitive, PrimitiveRecord& to) {
-  const auto& from = descriptor_of<dnnl_softmax_v2_desc_t>(primitive, dnnl_query_softmax_v2_d);
-  to.kind = from.alg_kind == dnnl_softmax_log ? Kind::kLogSoftmax : Kind::kSoftmax;
-  to.axis = from.softmax_axis;
 }
 
 void read_layer_norm(const dnnl::primitive_desc_base& primitive, PrimitiveRecord& to) {
@@ -94,6 +174,28 @@ void read_layer_norm(const dnnl::primitive_desc_base& primitive, PrimitiveRecord
   to.alpha = from.layer_norm_epsilon;
   to.has_scale = (from.flags & dnnl_use_scale) != 0;
   to.has_shift = (from.flags & dnnl_use_shift) != 0;
+}
+
+dnnl::primitive_desc_base make_layer_norm(const PrimitiveRecord& record, const Layout& source,
+                                          const dnnl::primitive_attr& attributes,
+                                          const dnnl::engine& engine) {
+  auto flags = dnnl::normalization_flags::none;
+  if (record.has_scale) flags |= dnnl::normalization_flags::use_scale;
+  if (record.has_shift) flags |= dnnl::normalization_flags::use_shift;
+  const dnnl::layer_normalization_forward::desc descriptor(kInference, source, record.alpha, flags);
+  return dnnl::layer_normalization_forward::primitive_desc(descriptor, attributes, engine);
+}
+
+dnnl::primitive_desc_base make_matmul(const PrimitiveRecord& record,
+                                      const std::vector<Layout>& layouts,
+                                      const dnnl::primitive_attr& attributes,
+                                      const dnnl::engine& engine) {
+  if (record.has_bias) {
+    return first_right(dnnl::matmul::primitive_desc(
+        {layouts[0], layouts[1], layouts[2], layouts.back()}, attributes, engine));
+  }
+  return first_right(
+      dnnl::matmul::primitive_desc({layouts[0], layouts[1], layouts.back()}, attributes, engine));
 }
 
 void read_operation(const Step& step, PrimitiveRecord& to) {
@@ -119,10 +221,6 @@ void read_operation(const Step& step, PrimitiveRecord& to) {
       to.dilation = list_of(from.dilation, to.kernel.size());
       return;
     }
-    case dnnl_softmax:
-    case dnnl_logsoftmax:
-    case dnnl_softmax_v2:
-      return read_softmax(primitive, to);
     case dnnl_matmul:
       to.kind = Kind::kMatmul;
       to.has_bias =
@@ -175,6 +273,12 @@ std::int64_t zero_point_of(const dnnl::primitive_attr& attributes, int argument)
   if (zero_points.empty()) return 0;
   if (mask != 0 || zero_points.size() != 1) cannot_store("a zero point for each channel");
   return zero_points.front();
+}
+
+void set_zero_point(dnnl::primitive_attr& attributes, int argument, std::int64_t zero_point) {
+  require(zero_point >= INT32_MIN && zero_point <= INT32_MAX, "a zero point is too large");
+  if (zero_point == 0) return;
+  attributes.set_zero_points(argument, 0, {static_cast<std::int32_t>(zero_point)});
 }
 
 /// The type of what is added in the memory of the result, where it is another than the result's.
@@ -239,17 +343,6 @@ void read_attributes(const dnnl::primitive_desc_base& primitive, PrimitiveRecord
   }
 }
 
-void set_zero_point(dnnl::primitive_attr& attributes, int argument, std::int64_t zero_point) {
-  require(zero_point >= INT32_MIN && zero_point <= INT32_MAX, "a zero point is too large");
-  if (zero_point == 0) return;
-  attributes.set_zero_points(argument, 0, {static_cast<std::int32_t>(zero_point)});
-}
-
-dnnl::algorithm algorithm_of(std::int64_t number) {
-  require(number >= 0 && number <= 0xFFFFFF, "there is no algorithm of this number");
-  return static_cast<dnnl::algorithm>(number);
-}
-
 dnnl::primitive_attr attributes_of(const PrimitiveRecord& record,
                                    const std::vector<Layout>& layouts) {
   dnnl::primitive_attr attributes;
@@ -282,105 +375,6 @@ dnnl::primitive_attr attributes_of(const PrimitiveRecord& record,
   return attributes;
 }
 
-/// A list with one number for every spatial dimension, in a range.
-void check_spatial(const std::vector<std::int64_t>& values, std::size_t spatial, std::int64_t least,
-                   const char* name) {
-  constexpr std::int64_t kMost = 1 << 24;
-  const bool in_range = std::all_of(values.begin(), values.end(), [&](std::int64_t value) {
-    return value >= least && value <= kMost;
-  });
-  if (values.size() != spatial || !in_range) {
-    refuse(std::string("'") + name + "' is not in range for every spatial dimension");
-  }
-}
-
-std::size_t spatial_rank(const std::vector<Layout>& layouts) {
-  const int rank = layouts.front().data.ndims;
-  require(rank >= 3 && rank <= 5, "its operand is not of rank 3 to 5");
-  return static_cast<std::size_t>(rank - 2);
-}
-
-/// Makes a convolution or a transposed one.
-template <typename Forward>
-dnnl::primitive_desc_base make_convolution(const PrimitiveRecord& record,
-                                           const std::vector<Layout>& layouts,
-                                           dnnl::algorithm algorithm,
-                                           const dnnl::primitive_attr& attributes,
-                                           const dnnl::engine& engine) {
-  constexpr std::int64_t kLeastPadding = -(1 << 24);
-  const std::size_t spatial = spatial_rank(layouts);
-  require(algorithm_of(record.algorithm) == algorithm, "it has another algorithm than the direct");
-  check_spatial(record.strides, spatial, 1, "strides");
-  check_spatial(record.dilation, spatial, 0, "dilation");
-  check_spatial(record.pad_begin, spatial, kLeastPadding, "pad_begin");
-  check_spatial(record.pad_end, spatial, kLeastPadding, "pad_end");
-  const auto describe = [&](const auto&... bias) {
-    return typename Forward::desc(kInference, algorithm, layouts[0], layouts[1], bias...,
-                                  layouts.back(), record.strides, record.dilation, record.pad_begin,
-                                  record.pad_end);
-  };
-  if (record.has_bias) {
-    return first_right(typename Forward::primitive_desc(describe(layouts[2]), attributes, engine));
-  }
-  return first_right(typename Forward::primitive_desc(describe(), attributes, engine));
-}
-
-dnnl::primitive_desc_base make_pooling(const PrimitiveRecord& record,
-                                       const std::vector<Layout>& layouts,
-                                       const dnnl::primitive_attr& attributes,
-                                       const dnnl::engine& engine) {
-  const std::size_t spatial = spatial_rank(layouts);
-  const dnnl::algorithm algorithm = algorithm_of(record.algorithm);
-  require(algorithm == dnnl::algorithm::pooling_max ||
-              algorithm == dnnl::algorithm::pooling_avg_include_padding ||
-              algorithm == dnnl::algorithm::pooling_avg_exclude_padding,
-          "it has another algorithm than maxima and means");
-  const bool dilates = record.kind == Kind::kDilatedPooling;
-  check_spatial(record.kernel, spatial, 1, "kernel");
-  check_spatial(record.strides, spatial, 1, "strides");
-  check_spatial(record.pad_begin, spatial, 0, "pad_begin");
-  check_spatial(record.pad_end, spatial, 0, "pad_end");
-  check_spatial(record.dilation, dilates ? spatial : 0, 0, "dilation");
-  for (std::size_t i = 0; i < spatial; ++i) {
-    const std::int64_t span = (record.kernel[i] - 1) * (dilates ? record.dilation[i] + 1 : 1) + 1;
-    require(record.pad_begin[i] < span && record.pad_end[i] < span &&
-                span <= layouts.front().data.dims[i + 2] + record.pad_begin[i] + record.pad_end[i],
-            "a window does not meet the operand");
-  }
-  if (dilates) {
-    const dnnl::pooling_v2_forward::desc descriptor(kInference, algorithm, layouts[0], layouts[1],
-                                                    record.strides, record.kernel, record.dilation,
-                                                    record.pad_begin, record.pad_end);
-    return dnnl::pooling_v2_forward::primitive_desc(descriptor, attributes, engine);
-  }
-  const dnnl::pooling_forward::desc descriptor(kInference, algorithm, layouts[0], layouts[1],
-                                               record.strides, record.kernel, record.pad_begin,
-                                               record.pad_end);
-  return dnnl::pooling_forward::primitive_desc(descriptor, attributes, engine);
-}
-
-dnnl::primitive_desc_base make_matmul(const PrimitiveRecord& record,
-                                      const std::vector<Layout>& layouts,
-                                      const dnnl::primitive_attr& attributes,
-                                      const dnnl::engine& engine) {
-  if (record.has_bias) {
-    return first_right(dnnl::matmul::primitive_desc(
-        {layouts[0], layouts[1], layouts[2], layouts.back()}, attributes, engine));
-  }
-  return first_right(
-      dnnl::matmul::primitive_desc({layouts[0], layouts[1], layouts.back()}, attributes, engine));
-}
-
-dnnl::primitive_desc_base make_layer_norm(const PrimitiveRecord& record, const Layout& source,
-                                          const dnnl::primitive_attr& attributes,
-                                          const dnnl::engine& engine) {
-  auto flags = dnnl::normalization_flags::none;
-  if (record.has_scale) flags |= dnnl::normalization_flags::use_scale;
-  if (record.has_shift) flags |= dnnl::normalization_flags::use_shift;
-  const dnnl::layer_normalization_forward::desc descriptor(kInference, source, record.alpha, flags);
-  return dnnl::layer_normalization_forward::primitive_desc(descriptor, attributes, engine);
-}
-
 dnnl::primitive_desc_base make_of_kind(const PrimitiveRecord& record,
                                        const std::vector<Layout>& layouts,
                                        const dnnl::engine& engine) {
@@ -397,11 +391,6 @@ dnnl::primitive_desc_base make_of_kind(const PrimitiveRecord& record,
     case Kind::kPooling:
     case Kind::kDilatedPooling:
       return make_pooling(record, layouts, attributes, engine);
-    case Kind::kSoftmax:
-      return dnnl::softmax_forward::primitive_desc({kInference, source, axis}, attributes, engine);
-    case Kind::kLogSoftmax:
-      return dnnl::logsoftmax_forward::primitive_desc({kInference, source, axis}, attributes,
-                                                      engine);
     case Kind::kMatmul:
       return make_matmul(record, layouts, attributes, engine);
     case Kind::kLayerNorm:

@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "kernels/elements.hpp"
+#include "kernels/base/elements.hpp"
 #include "npu/support/error.hpp"
 #include "program/implementations.hpp"
 #include "program/tap.hpp"

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "kernels/footprint.hpp"
+#include "kernels/kernel.hpp"
 #include "npu/support/error.hpp"
 #include "program/check_plan.hpp"
 #include "program/memory_plan.hpp"

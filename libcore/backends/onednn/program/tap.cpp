@@ -6,8 +6,8 @@
 
 #include <cstring>
 
-#include "kernels/copies.hpp"
-#include "kernels/refuse.hpp"
+#include "kernels/base/refuse.hpp"
+#include "kernels/movement/copies.hpp"
 #include "program/check_plan.hpp"
 #include "support/checked.hpp"
 

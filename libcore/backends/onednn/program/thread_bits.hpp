@@ -8,7 +8,7 @@
 namespace npu::onednn {
 
 /// Whether the number of threads that it is made for decides on the bits of a primitive's results.
-/// It decides on none of a kernel of our own.
+/// It decides on none of our kernels.
 bool bits_by_threads(const PrimitiveRecord& record, const dnnl::primitive_desc_base& primitive);
 
 /// The number of threads that a primitive is made for and gets in every run, so that a run that

@@ -44,11 +44,12 @@ TEST_CASE("onednn joins linear nodes with one input and finds attention", "[oned
   } else {
     graph.node("o", "aten.scaled_dot_product_attention.default", {"qt", "kt", "vt"}, heads);
   }
-  graph.node("ot", "aten.transpose.int", {"o"}, split, {{"dim0", 1}, {"dim1", 2}});
-  graph.node("y", "aten.reshape.default", {"ot"}, flat, {{"shape", flat}});
-  graph.weight("w", {32, 32});
-  graph.node("z", "aten.linear.default", {"y", "p_w"}, flat);
-  graph.node("r", "aten.add.Tensor", {"x", "z"}, flat).output("r");
+  graph.lines(R"(
+    ot = aten.transpose.int(o) [1,10,4,8] {"dim0": 1, "dim1": 2}
+    y = reshape(ot) [1,10,32] {"shape": [1, 10, 32]}
+    weight w [32,32]
+    z = linear(y, p_w)
+    r = aten.add.Tensor(x, z) [1,10,32]; output r)");
   CompiledGraph compiled(graph);
   // One product for q, k and v; attention; one product with the sum.
   CHECK(compiled.count("kernels") == 3);

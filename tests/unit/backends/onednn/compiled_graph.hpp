@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that the onednn backend compiles, whose results are compared with the cpu device's.
+// Graphs that the onednn backend compiles, whose results are compared with the cpu device's, or in
+// a build without it with what ops are by definition.
 #pragma once
 
 #include <cstdint>

@@ -25,11 +25,11 @@ using test::onednn::runs_kernel;
 TEST_CASE("onednn computes a pointwise convolution before interpolations", "[onednn][compiler]") {
   const bool has_copy = GENERATE(true, false);
   GraphBuilder graph;
-  const Shape picture{1, 16, 12, 10};
-  graph.input("x", {1, 32, 6, 5}).input("z", {1, 16, 3, 10}).input("s", picture);
-  graph.node("u", "aten.upsample_bilinear2d.vec", {"x"}, {1, 32, 12, 10},
-             {{"output_size", {12, 10}}, {"align_corners", false}});
-  graph.node("v", "aten.upsample_nearest2d.vec", {"z"}, picture, {{"output_size", {12, 10}}});
+  graph.lines(R"(
+    input x [1,32,6,5]; input z [1,16,3,10]; input s [1,16,12,10]
+    u = aten.upsample_bilinear2d.vec(x) [1,32,12,10] {"output_size": [12, 10],
+        "align_corners": false}
+    v = aten.upsample_nearest2d.vec(z) [1,16,12,10] {"output_size": [12, 10]})");
   std::vector<std::string> parts{"u", "v"};
   if (has_copy) parts.insert(parts.begin() + 1, "s");
   const std::int64_t channels = has_copy ? 64 : 48;
@@ -128,16 +128,14 @@ TEST_CASE("onednn convolves with stride 2 by Winograd's filters", "[onednn][comp
 
 TEST_CASE("onednn convolves videos in space and in time by Winograd's filters",
           "[onednn][compiler]") {
-  const Shape source{2, 64, 5, 14, 11};
-  const Shape target{2, 96, 5, 14, 11};
   GraphBuilder graph;
-  graph.input("x", source).input("z", target).weight("w", {96, 64, 1, 3, 3});
-  graph.weight("v", {64, 96, 3, 1, 1}).weight("b", {64});
-  graph.node("c", "aten.conv3d.default", {"x", "p_w"}, target, {{"padding", {0, 1, 1}}});
-  graph.node("s", "aten.add.Tensor", {"c", "z"}, target);
-  graph.node("r", "aten.relu.default", {"s"}, target);
-  graph.node("d", "aten.conv3d.default", {"r", "p_v", "p_b"}, source, {{"padding", {1, 0, 0}}});
-  graph.output("d");
+  graph.lines(R"(
+    input x [2,64,5,14,11]; input z [2,96,5,14,11]; weight w [96,64,1,3,3]; weight v [64,96,3,1,1]
+    weight b [64]
+    c = conv3d(x, p_w) [2,96,5,14,11] {"padding": [0, 1, 1]}
+    s = aten.add.Tensor(c, z)
+    r = relu(s)
+    d = conv3d(r, p_v, p_b) [2,64,5,14,11] {"padding": [1, 0, 0]}; output d)");
   CompiledGraph compiled(graph);
   CHECK(compiled.error_against_cpu() < 2e-5);
   check_chosen(compiled, "winograd");
@@ -374,12 +372,11 @@ TEST_CASE("onednn multiplies the only pixel of each image with the weights", "[o
 // but none that reads the one and writes the other.
 TEST_CASE("onednn convolves one channel with a long filter by a fast kernel",
           "[onednn][compiler]") {
-  const Shape shape{1, 64, 201};
   GraphBuilder graph;
-  graph.input("x", {1, 1, 800}).weight("w", {64, 1, 80});
-  graph.node("c", "aten.conv1d.default", {"x", "p_w"}, shape,
-             {{"stride", Shape{4}}, {"padding", Shape{40}}});
-  graph.node("y", "aten.relu.default", {"c"}, shape).output("y");
+  graph.lines(R"(
+    input x [1,1,800]; weight w [64,1,80]
+    c = conv1d(x, p_w) [1,64,201] {"stride": [4], "padding": [40]}
+    y = relu(c); output y)");
   CompiledGraph compiled(graph);
   CHECK(compiled.error_against_cpu() < 1e-5);
   for (const Json& step : compiled.report.at("steps")) {

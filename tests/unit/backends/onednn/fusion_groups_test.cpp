@@ -170,10 +170,10 @@ TEST_CASE("onednn joins no nodes of different groups", "[onednn][fusion]") {
 
 TEST_CASE("a document without groups gets those of the device's patterns", "[onednn][fusion]") {
   GraphBuilder builder;
-  const Shape shape{1, 16, 8, 8};
-  builder.input("x", shape).weight("w", {16, 16, 3, 3});
-  builder.node("c", "aten.conv2d.default", {"x", "p_w"}, shape, {{"padding", {1, 1}}});
-  builder.node("y", "aten.relu.default", {"c"}, shape).output("y");
+  builder.lines(R"(
+    input x [1,16,8,8]; weight w [16,16,3,3]
+    c = conv2d(x, p_w) {"padding": [1, 1]}
+    y = relu(c); output y)");
   const Graph graph = builder.build();
   const std::vector<NodeId> all{{0}, {1}};
   const auto patterns_in = [&](const std::optional<std::vector<std::string>>& patterns) {

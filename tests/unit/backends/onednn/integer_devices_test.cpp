@@ -193,16 +193,14 @@ TEST_CASE("onednn: a zero point that bytes do not hold lies around an image, too
 
 TEST_CASE("onednn: a scale that is computed quantizes", "[onednn][integers]") {
   GraphBuilder graph;
-  graph.input("q_s", {}, "int32").input("z", {}, "uint8").input("q_x", {7, 5}, "int32");
-  graph.node("f", "aten.to.dtype", {"q_s"}, Shape{}, {{"dtype", "torch.float32"}}, "float32");
-  graph.node("s", "aten.abs.default", {"f"}, Shape{}, Json::object(), "float32");
-  graph.node("x", "aten.to.dtype", {"q_x"}, Shape{7, 5}, {{"dtype", "torch.float32"}}, "float32");
-  graph.node(
-      "y", "quantized_decomposed.quantize_per_tensor.tensor", {"x", "s", "z"}, Shape{7, 5},
-      {{"quant_min", 0}, {"quant_max", 255}, {"dtype", "torch.uint8"}, {"divide_by_scale", true}},
-      "uint8");
-  graph.node("w", "aten.to.dtype", {"y"}, Shape{7, 5}, {{"dtype", "torch.int32"}}, "int32");
-  graph.output("w");
+  graph.lines(R"(
+    input q_s [] int32; input z [] uint8; input q_x [7,5] int32
+    f = aten.to.dtype(q_s) float32 {"dtype": "torch.float32"}
+    s = abs(f)
+    x = aten.to.dtype(q_x) float32 {"dtype": "torch.float32"}
+    y = quantized_decomposed.quantize_per_tensor.tensor(x, s, z) uint8 {"quant_min": 0,
+        "quant_max": 255, "dtype": "torch.uint8", "divide_by_scale": true}
+    w = aten.to.dtype(y) int32 {"dtype": "torch.int32"}; output w)");
   CHECK(check_integers(graph).size() >= 3);
 }
 

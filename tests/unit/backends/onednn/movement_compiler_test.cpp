@@ -20,17 +20,16 @@ using test::onednn::has_avx512;
 
 TEST_CASE("onednn keeps blocks of channels between tokens and pictures", "[onednn][compiler]") {
   GraphBuilder graph;
-  graph.input("x", {1, 48, 16}).weight("w1", {32, 16}).weight("w2", {32, 1, 3, 3});
-  graph.weight("w3", {16, 32});
-  graph.node("a", "aten.linear.default", {"x", "p_w1"}, Shape{1, 48, 32});
-  graph.node("b", "aten.transpose.int", {"a"}, {1, 32, 48}, {{"dim0", 1}, {"dim1", 2}});
-  graph.node("c", "aten.view.default", {"b"}, {1, 32, 6, 8}, {{"size", {1, 32, 6, 8}}});
-  graph.node("d", "aten.conv2d.default", {"c", "p_w2"}, Shape{1, 32, 6, 8},
-             {{"padding", {1, 1}}, {"groups", 32}});
-  graph.node("e", "aten.flatten.using_ints", {"d"}, {1, 32, 48}, {{"start_dim", 2}});
-  graph.node("f", "aten.transpose.int", {"e"}, {1, 48, 32}, {{"dim0", 1}, {"dim1", 2}});
-  graph.node("g", "aten.gelu.default", {"f"}, Shape{1, 48, 32});
-  graph.node("y", "aten.linear.default", {"g", "p_w3"}, Shape{1, 48, 16}).output("y");
+  graph.lines(R"(
+    input x [1,48,16]; weight w1 [32,16]; weight w2 [32,1,3,3]; weight w3 [16,32]
+    a = linear(x, p_w1) [1,48,32]
+    b = aten.transpose.int(a) [1,32,48] {"dim0": 1, "dim1": 2}
+    c = view(b) [1,32,6,8] {"size": [1, 32, 6, 8]}
+    d = conv2d(c, p_w2) {"padding": [1, 1], "groups": 32}
+    e = aten.flatten.using_ints(d) [1,32,48] {"start_dim": 2}
+    f = aten.transpose.int(e) [1,48,32] {"dim0": 1, "dim1": 2}
+    g = gelu(f)
+    y = linear(g, p_w3) [1,48,16]; output y)");
   CompiledGraph compiled(graph);
   CHECK(compiled.error_against_cpu() < 1e-5);
   if (has_avx2() && !has_avx512()) CHECK(compiled.count("reorders") == 0);
@@ -94,11 +93,10 @@ TEST_CASE("onednn splits blocked channels without a copy", "[onednn][compiler]")
 
 TEST_CASE("onednn copies weights into a concatenation that others write", "[onednn][compiler]") {
   GraphBuilder graph;
-  graph.input("x", {1, 16, 4, 4}).weight("w", {1, 16, 4, 4});
-  graph.node("a", "aten.relu.default", {"x"}, Shape{1, 16, 4, 4});
-  graph.node("y", "aten.cat.default", {"p_w", "a"}, Shape{1, 32, 4, 4},
-             {{"dim", 1}, {"_tensor_list_sizes", {2}}});
-  graph.output("y");
+  graph.lines(R"(
+    input x [1,16,4,4]; weight w [1,16,4,4]
+    a = relu(x)
+    y = cat(p_w, a) [1,32,4,4] {"dim": 1, "_tensor_list_sizes": [2]}; output y)");
   CompiledGraph compiled(graph);
   CHECK(compiled.error_against_cpu() < 1e-6);
 }
@@ -106,28 +104,29 @@ TEST_CASE("onednn copies weights into a concatenation that others write", "[oned
 TEST_CASE("onednn copies repeated elements for ops that do not read them in place",
           "[onednn][compiler]") {
   GraphBuilder graph;
-  graph.input("x", {2, 3}).input("z", {3, 2, 4, 2});
-  graph.node("u", "aten.unsqueeze.default", {"x"}, Shape{2, 1, 3}, {{"dim", 1}});
-  graph.node("e", "aten.expand.default", {"u"}, Shape{2, 4, 3}, {{"size", {2, 4, 3}}});
-  graph.node("r", "aten.reshape.default", {"e"}, Shape{8, 3}, {{"shape", {8, 3}}});
-  graph.node("t", "aten.t.default", {"r"}, Shape{3, 8}).output("t");
-  graph.node("v", "aten.view.default", {"t"}, Shape{3, 2, 4}, {{"size", {3, 2, 4}}});
-  graph.node("i", "aten.repeat_interleave.self_int", {"v"}, Shape{3, 2, 8},
-             {{"repeats", 2}, {"dim", 2}});
-  graph.node("w", "aten.view.default", {"i"}, Shape{3, 2, 4, 2}, {{"size", {3, 2, 4, 2}}});
-  graph.node("y", "aten.add.Tensor", {"w", "z"}, Shape{3, 2, 4, 2}).output("y");
-  graph.node("s", "aten.view.default", {"r"}, Shape{4, 6}, {{"size", {4, 6}}}).output("s");
-  graph.node("c", "aten.view.default", {"i"}, Shape{6, 8}, {{"size", {6, 8}}}).output("c");
+  graph.lines(R"(
+    input x [2,3]; input z [3,2,4,2]
+    u = unsqueeze(x) [2,1,3] {"dim": 1}
+    e = expand(u) [2,4,3] {"size": [2, 4, 3]}
+    r = reshape(e) [8,3] {"shape": [8, 3]}
+    t = t(r) [3,8]; output t
+    v = view(t) [3,2,4] {"size": [3, 2, 4]}
+    i = aten.repeat_interleave.self_int(v) [3,2,8] {"repeats": 2, "dim": 2}
+    w = view(i) [3,2,4,2] {"size": [3, 2, 4, 2]}
+    y = aten.add.Tensor(w, z); output y
+    s = view(r) [4,6] {"size": [4, 6]}; output s
+    c = view(i) [6,8] {"size": [6, 8]}; output c)");
   CompiledGraph compiled(graph);
   CHECK(compiled.error_against_cpu() == 0);
 }
 
 TEST_CASE("onednn subtracts slices without copies", "[onednn][compiler]") {
   GraphBuilder graph;
-  graph.input("x", {4, 8, 6});
-  graph.node("a", "aten.slice.Tensor", {"x"}, Shape{4, 7, 6}, {{"dim", 1}, {"start", 1}});
-  graph.node("b", "aten.slice.Tensor", {"x"}, Shape{4, 7, 6}, {{"dim", 1}, {"end", 7}});
-  graph.node("y", "aten.sub.Tensor", {"a", "b"}, Shape{4, 7, 6}).output("y");
+  graph.lines(R"(
+    input x [4,8,6]
+    a = aten.slice.Tensor(x) [4,7,6] {"dim": 1, "start": 1}
+    b = aten.slice.Tensor(x) [4,7,6] {"dim": 1, "end": 7}
+    y = aten.sub.Tensor(a, b); output y)");
   CompiledGraph compiled(graph);
   CHECK(compiled.report.at("steps").size() == 1);
   CHECK(compiled.error_against_cpu() == 0);

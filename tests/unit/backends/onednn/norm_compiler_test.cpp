@@ -22,12 +22,11 @@ using test::onednn::runs_kernel;
 
 TEST_CASE("onednn brings the rows of a layer norm together", "[onednn][compiler]") {
   GraphBuilder graph;
-  graph.input("x", {1, 32, 4, 6}).weight("w", {32}).weight("b", {32});
-  graph.node("f", "aten.flatten.using_ints", {"x"}, {1, 32, 24}, {{"start_dim", 2}});
-  graph.node("t", "aten.transpose.int", {"f"}, {1, 24, 32}, {{"dim0", 1}, {"dim1", 2}});
-  graph.node("y", "aten.layer_norm.default", {"t", "p_w", "p_b"}, Shape{1, 24, 32},
-             {{"normalized_shape", {32}}, {"eps", 1e-5}});
-  graph.output("y");
+  graph.lines(R"(
+    input x [1,32,4,6]; weight w, b [32]
+    f = aten.flatten.using_ints(x) [1,32,24] {"start_dim": 2}
+    t = aten.transpose.int(f) [1,24,32] {"dim0": 1, "dim1": 2}
+    y = layer_norm(t, p_w, p_b) {"normalized_shape": [32], "eps": 1e-05}; output y)");
   CompiledGraph compiled(graph);
   CHECK(compiled.error_against_cpu() < 1e-5);
   for (const Json& step : compiled.report.at("steps")) {
@@ -141,15 +140,14 @@ TEST_CASE("onednn leaves gates alone that are none", "[onednn][compiler]") {
   // The gate belongs to another tensor, or something else reads it.
   const std::string fault = GENERATE("other tensor", "other reader");
   const Shape extent{1, 32, 9, 9};
-  const Shape squeezed{1, 32, 1, 1};
   GraphBuilder graph;
-  graph.input("x", extent).input("z", extent);
-  graph.weight("u", {32, 32, 1, 1}).weight("w", {32, 32, 1, 1});
-  graph.node("m", "aten.adaptive_avg_pool2d.default", {"x"}, squeezed, {{"output_size", {1, 1}}});
-  graph.node("h", "aten.conv2d.default", {"m", "p_u"}, squeezed);
-  graph.node("a", "aten.relu.default", {"h"}, squeezed);
-  graph.node("e", "aten.conv2d.default", {"a", "p_w"}, squeezed);
-  graph.node("g", "aten.sigmoid.default", {"e"}, squeezed);
+  graph.lines(R"(
+    input x, z [1,32,9,9]; weight u, w [32,32,1,1]
+    m = adaptive_avg_pool2d(x) [1,32,1,1] {"output_size": [1, 1]}
+    h = conv2d(m, p_u)
+    a = relu(h)
+    e = conv2d(a, p_w)
+    g = sigmoid(e))");
   graph.node("y", "aten.mul.Tensor", {fault == "other tensor" ? "z" : "x", "g"}, extent);
   graph.output("y");
   if (fault == "other reader") graph.output("g");

@@ -32,9 +32,10 @@ TEST_CASE("onednn's products of one row have the same bits on any number of thre
           "[onednn][compiler]") {
   // A function that no kernel of the backend's own computes behind a product leaves it to oneDNN.
   GraphBuilder graph;
-  graph.input("x", {1, 768}).weight("w", {768, 768}).weight("b", {768});
-  graph.node("l", "aten.linear.default", {"x", "p_w", "p_b"}, Shape{1, 768});
-  graph.node("t", "aten.tanh.default", {"l"}, Shape{1, 768}).output("t");
+  graph.lines(R"(
+    input x [1,768]; weight w [768,768]; weight b [768]
+    l = linear(x, p_w, p_b)
+    t = tanh(l); output t)");
   CompiledGraph compiled(graph);
   CHECK(compiled.error_against_cpu() < 2e-5);
   check_threads(compiled, graph, {1, 3});

@@ -2,8 +2,6 @@
 // What footprint_of says against what kernels do: every operand has exactly the bytes that it says,
 // between pages that cannot be touched. Fields are drawn at random, around those of a kernel that
 // runs; whatever footprint_of lets pass must run inside its operands.
-#include "kernels/footprint.hpp"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,7 +10,8 @@
 #include <random>
 
 #include "catch.hpp"
-#include "kernels/fields.hpp"
+#include "kernels/base/fields.hpp"
+#include "kernels/kernel.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::onednn {

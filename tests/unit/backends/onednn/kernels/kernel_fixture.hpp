@@ -12,9 +12,9 @@
 #include <random>
 #include <vector>
 
-#include "kernels/elements.hpp"
-#include "kernels/epilogue.hpp"
-#include "kernels/simd.hpp"
+#include "kernels/base/elements.hpp"
+#include "kernels/base/epilogue.hpp"
+#include "kernels/base/simd.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::onednn::test {

@@ -33,7 +33,8 @@ Convolved convolve(const ExactConvolution& exact, const std::vector<float>& sour
   return {exact.run(source, weight, {}), exact.run(magnitudes(source), magnitudes(weight), {})};
 }
 
-Winograd winograd(const ExactConvolution& exact, const Winograd::Filter& filter, VectorIsa isa) {
+Winograd winograd_kernel(const ExactConvolution& exact, const Winograd::Filter& filter,
+                         VectorIsa isa) {
   Winograd kernel;
   kernel.filter = filter;
   kernel.batch = exact.batch;
@@ -102,7 +103,7 @@ TEST_CASE("Winograd computes tiles by the definition that one element would spoi
     const auto expected = convolve(exact, data.values, weight);
     for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
       for (const Winograd::Filter& filter : winograd_filters(taps[0], taps[1], stride)) {
-        const Winograd kernel = winograd(exact, filter, isa);
+        const Winograd kernel = winograd_kernel(exact, filter, isa);
         const auto target = run(kernel, data.values, weight);
         INFO("F(" << filter.tile[0] << " x " << filter.tile[1] << ", " << taps[0] << " x "
                   << taps[1] << "), " << data.name);
@@ -129,8 +130,8 @@ TEST_CASE("Winograd computes channels by the definition whose weights are uneven
     for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
       for (const Winograd::Filter& filter : winograd_filters(3, 3, stride)) {
         INFO(value);
-        CHECK(first_fault(run(winograd(exact, filter, isa), source, weight), expected.results,
-                          expected.terms) == "");
+        CHECK(first_fault(run(winograd_kernel(exact, filter, isa), source, weight),
+                          expected.results, expected.terms) == "");
       }
     }
   }
@@ -149,7 +150,7 @@ TEST_CASE("Winograd's estimate of rounding is what is measured, on any number of
   const auto expected = exact.run(source, weight, {});
   const VectorIsa isa = instruction_sets(VectorIsa::kAvx2).back();
   for (const Winograd::Filter& filter : winograd_filters(taps[0], taps[1], stride)) {
-    const Winograd kernel = winograd(exact, filter, isa);
+    const Winograd kernel = winograd_kernel(exact, filter, isa);
     const auto target = run(kernel, source, weight);
     double errors = 0.0;
     double squares = 0.0;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors put together from parts of others: rolled, flipped, repeated, overwritten in part, and
+// triangles of matrices. Bound by memory; O(elements).
+#include "kernels/movement/parts.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/base/elements.hpp"
+#include "kernels/base/footprint_builder.hpp"
+#include "kernels/base/share_work.hpp"
+
+namespace npu::onednn {
+
+void CopyParts::run(const Operands& operands) const {
+  for (const Part& part : parts) {
+    const auto size = static_cast<std::int64_t>(part.copy.element_size);
+    part.copy.run({operands.sources[static_cast<std::size_t>(part.source)] + part.from * size,
+                   operands.target + part.to * size});
+  }
+}
+
+void Triangle::run(const Operands& operands) const {
+  const auto [source, target] = operands;
+  const std::int64_t row_bytes = columns * element_size;
+  const int threads = threads_for(planes * rows * columns >= kParallelElements);
+  share_pieces(
+      planes * rows, threads, [&, source = source, target = target](std::int64_t piece, int) {
+        const std::int64_t row = piece % rows;
+        const std::int64_t at = piece * row_bytes;
+        // An upper triangle begins at the diagonal, a lower one ends behind it.
+        const std::int64_t edge =
+            std::clamp(row + diagonal + (upper ? 0 : 1), std::int64_t{0}, columns) * element_size;
+        const std::int64_t begin = upper ? edge : 0;
+        const std::int64_t end = upper ? row_bytes : edge;
+        std::byte* to = target + at;
+        std::memset(to, 0, static_cast<std::size_t>(begin));
+        std::memcpy(to + begin, source + at + begin, static_cast<std::size_t>(end - begin));
+        std::memset(to + end, 0, static_cast<std::size_t>(row_bytes - end));
+      });
+}
+
+namespace {
+
+/// Of a tensor, `low` elements before the first one of an iteration space and `high` behind it.
+struct Reach {
+  Count low = 0;
+  Count high = 0;
+};
+
+/// The same as span_of, with strides that may be negative.
+Reach reach_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides) {
+  require(!extents.empty() && extents.size() == strides.size(),
+          "extents and strides are not of one rank");
+  Reach reach;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const Count steps = at_least_one(extents[i], "extents").value() - 1;
+    require(strides[i] >= -kMaxOperandBytes, "a stride is too small");
+    if (strides[i] < 0) {
+      reach.low = reach.low + steps * -strides[i];
+    } else {
+      reach.high = reach.high + steps * strides[i];
+    }
+  }
+  return reach;
+}
+
+}  // namespace
+
+Footprint footprint(const CopyParts& kernel) {
+  constexpr std::int64_t kMostOperands = 64;
+  require(kernel.sources >= 1 && kernel.sources <= kMostOperands, "'sources' is not in 1..64");
+  require(!kernel.parts.empty(), "'parts' is empty");
+  const std::size_t size = kernel.parts.front().copy.element_size;
+  require(is_element_size(size) || size == 16, "'element_size' is not 1, 2, 4, 8 or 16");
+  std::vector<Count> reads(static_cast<std::size_t>(kernel.sources), 1);
+  Count target = 1;
+  Count written = 0;
+  for (const CopyParts::Part& part : kernel.parts) {
+    require(part.copy.element_size == size, "'element_size' differs between parts");
+    require(part.source >= 0 && part.source < kernel.sources, "'source' is not there");
+    const Reach reach = reach_of(part.copy.extents, part.copy.source_strides);
+    require(Count{part.from}.value() >= reach.low.value(), "a part begins before its operand");
+    Count& read = reads[static_cast<std::size_t>(part.source)];
+    read = std::max(read.value(), (Count{part.from} + reach.high + 1).value());
+    const Count span = target_span_of(part.copy.extents, part.copy.target_strides);
+    target = std::max(target.value(), (Count{part.to} + span).value());
+    written = written + span;
+  }
+  // What bounds the time by the memory.
+  require(written.value() / 16 <= target.value(), "parts lie over each other too often");
+  FootprintBuilder builder;
+  const auto bytes = static_cast<std::int64_t>(size);
+  for (const Count& read : reads) builder.read(read, bytes);
+  return builder.write(target, bytes).done();
+}
+
+Footprint footprint(const Triangle& kernel) {
+  require(is_element_size(static_cast<std::size_t>(kernel.element_size)),
+          "'element_size' is not 1, 2, 4 or 8");
+  require(kernel.diagonal >= -kMaxOperandBytes && kernel.diagonal <= kMaxOperandBytes,
+          "'diagonal' is too far away");
+  const Count elements = at_least_one(kernel.planes, "planes") * at_least_one(kernel.rows, "rows") *
+                         at_least_one(kernel.columns, "columns");
+  return FootprintBuilder()
+      .read(elements, kernel.element_size)
+      .write(elements, kernel.element_size)
+      .done();
+}
+
+}  // namespace npu::onednn

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "lowering/engine/node_arguments.hpp"
+
+namespace npu::onednn {
+
+void lower_attention(Lowering& lowering, const GroupContext& context, const BoundNode& node);
+/// Product, scale, mask, softmax and product.
+Lowered<Done> lower_attention_group(Lowering& lowering, const GroupContext& context);
+
+}  // namespace npu::onednn
