@@ -4,7 +4,7 @@
 #include "compile_precision.hpp"
 #include "device/isa_level.hpp"
 #include "file_digest.hpp"
-#include "gnn/run/compile_units.hpp"
+#include "gnn/compile_blocks.hpp"
 #include "gnn_run_options.hpp"
 #include "interruptible_compile.hpp"
 #include "npu/ir/json_writer.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-plan -- plan a graph neural network over a big graph on several devices.
-#include "gnn/plan/plan_gnn.hpp"
+#include "gnn/make_plan.hpp"
 #include "gnn/plan/plan_report.hpp"
-#include "gnn/plan/verify_plan.hpp"
+#include "gnn/plan/verify/verify_plan.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "plan_options.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-profile -- measure a model on each device: the blocks of a staged one, the nodes of others;
 // or the machine itself, or the links between processes.
+#include "gnn/exchange/rank_links.hpp"
 #include "gnn/model/staged_model.hpp"
-#include "gnn/plan/rank_links.hpp"
 #include "heap.hpp"
 #include "io.hpp"
 #include "npu/ir/json_reader.hpp"
@@ -28,7 +28,7 @@ npu::ProgressCallback all_or_nothing(npu::cli::Progress& line) {
   };
 }
 
-void profile_staged(Tool& tool, npu::gnn::ProfileOptions& options) {
+void profile_staged(Tool& tool, npu::gnn::ProfileStagesOptions& options) {
   if (tool.output() != "-") options.resume = tool.output();
   npu::cli::Progress line(!tool.shows_progress());
   bool stopped = false;

@@ -36,8 +36,8 @@ echo '#include "ir/verify_graph.hpp"' | plant libcore/src/support/text.cpp
 expect 'module support includes "ir/verify_graph.hpp" of ir' sh "$checks/check_modules.sh"
 uproot libcore/src/support/text.cpp
 
-echo '#include "gnn/plan/plan_gnn.hpp"' | plant libcore/src/gnn/graph/halo.cpp
-expect 'module gnn/graph includes "gnn/plan/plan_gnn.hpp" of gnn/plan' sh "$checks/check_modules.sh"
+echo '#include "gnn/plan/find_plan.hpp"' | plant libcore/src/gnn/graph/halo.cpp
+expect 'module gnn/graph includes "gnn/plan/find_plan.hpp" of gnn/plan' sh "$checks/check_modules.sh"
 uproot libcore/src/gnn/graph/halo.cpp
 
 echo '#include "lowering/plan.hpp"' | plant libcore/backends/opencl/driver/clock.cpp

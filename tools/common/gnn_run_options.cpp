@@ -10,9 +10,9 @@
 namespace npu::cli {
 namespace {
 
-gnn::RunOptions joined(const std::string& plan, const RunModelOptions& shared,
-                       const PlanRunOptions& options) {
-  gnn::RunOptions run = options.run;
+gnn::RunPlanOptions joined(const std::string& plan, const RunModelOptions& shared,
+                           const PlanRunOptions& options) {
+  gnn::RunPlanOptions run = options.run;
   run.plan = plan;
   run.weights = shared.weights.file;
   run.precision = Tool::plan_precision(shared.precision);
@@ -64,8 +64,8 @@ void add_plan_run_options(Tool& tool, PlanRunOptions& options) {
 }
 
 ExitStatus run_plan(Tool& tool, const RunModelOptions& shared, PlanRunOptions options) {
-  gnn::RunOptions run = joined(tool.input(), shared, options);
-  gnn::RunResult result;
+  gnn::RunPlanOptions run = joined(tool.input(), shared, options);
+  gnn::RunPlanResult result;
   {
     Progress line(!tool.shows_progress());
     run.progress = std::ref(line);

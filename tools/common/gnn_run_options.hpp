@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gnn/run/gnn_runner.hpp"
+#include "gnn/run_plan.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "tool.hpp"
 
@@ -13,7 +13,7 @@ namespace npu::cli {
 /// The options of npu-run that only plans of npu-plan use; RunModelOptions has those that they
 /// share with documents.
 struct PlanRunOptions {
-  gnn::RunOptions run;
+  gnn::RunPlanOptions run;
   std::vector<std::string> devices;  ///< NAME=BACKEND
 
   /// Whether the input is a plan.

@@ -71,7 +71,7 @@ CLI::Option* add_repeatable(CLI::App& app, const std::string& name,
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void add_files(Tool& tool, gnn::PlanOptions& options) {
+void add_files(Tool& tool, gnn::MakePlanOptions& options) {
   CLI::App& app = tool.app();
   app.add_option("GRAPH", options.graph,
                  "graph: MatrixMarket, METIS .graph, .safetensors, else an edge list; - is stdin");
@@ -91,7 +91,7 @@ void add_files(Tool& tool, gnn::PlanOptions& options) {
       ->capture_default_str();
 }
 
-void add_parts(CLI::App& app, gnn::PlanOptions& options) {
+void add_parts(CLI::App& app, gnn::MakePlanOptions& options) {
   add_parsed(app, "-k,--parts", options.part_counts, parse_part_counts,
              "numbers of parts to try, such as 8..16 or 4,8; 1 is always tried [8..16]")
       ->type_name("LIST");
@@ -122,7 +122,7 @@ void add_parts(CLI::App& app, gnn::PlanOptions& options) {
   app.add_flag("--undirected", options.graph_options.undirected, "add missing reverse edges");
 }
 
-void add_partitioner(CLI::App& app, gnn::PlanOptions& options) {
+void add_partitioner(CLI::App& app, gnn::MakePlanOptions& options) {
   app.add_option_function<std::string>(
          "--partitioner",
          [&options](const std::string& text) {
@@ -149,7 +149,7 @@ void add_partitioner(CLI::App& app, gnn::PlanOptions& options) {
       ->capture_default_str();
 }
 
-void add_search(CLI::App& app, gnn::PlanOptions& options) {
+void add_search(CLI::App& app, gnn::MakePlanOptions& options) {
   add_parsed(app, "--pad", options.pad, parse_pad,
              "round static shapes up to multiples of N; auto: the N with the least padded work and "
              "compile time [1000]")
@@ -216,7 +216,7 @@ void add_devices(CLI::App& app, PlanOptions& options) {
       ->type_name("DEVICE=NAME");
 }
 
-void add_ranks(CLI::App& app, gnn::PlanOptions& options) {
+void add_ranks(CLI::App& app, gnn::MakePlanOptions& options) {
   app.add_option("--ranks", options.rank_count,
                  "spread the parts over this many processes; only the numbers of --parts are tried")
       ->type_name("N")
@@ -275,7 +275,7 @@ void add_ranks(CLI::App& app, gnn::PlanOptions& options) {
           ""));
 }
 
-void add_binary_graph(CLI::App& app, gnn::PlanOptions& options) {
+void add_binary_graph(CLI::App& app, gnn::MakePlanOptions& options) {
   app.add_option("--csr", options.csr_file,
                  "write the graph in binary form, which the plan then names: ranks read their rows "
                  "of it alone")

@@ -11,7 +11,7 @@ namespace npu::cli {
 
 /// The options of npu-plan: the library's, and texts that become settings of devices.
 struct PlanOptions {
-  gnn::PlanOptions plan;
+  gnn::MakePlanOptions plan;
   std::vector<std::string> excludes;   ///< DEVICE=STAGE[,STAGE...]
   std::vector<std::string> memory;     ///< DEVICE=BYTES
   std::vector<std::string> resources;  ///< DEVICE=NAME

@@ -10,7 +10,7 @@ namespace npu::cli {
 namespace {
 
 /// For which sizes a staged model is measured.
-void add_sizes(CLI::App& app, gnn::ProfileOptions& options) {
+void add_sizes(CLI::App& app, gnn::ProfileStagesOptions& options) {
   app.add_option("--nodes", options.nodes, "staged model: numbers of nodes to measure at")
       ->type_name("N,...")
       ->delimiter(',')
@@ -71,7 +71,7 @@ void add_calibration(CLI::App& app, ProfileOptions& all) {
 }  // namespace
 
 void add_profile_options(Tool& tool, ProfileOptions& all) {
-  gnn::ProfileOptions& options = all.staged;
+  gnn::ProfileStagesOptions& options = all.staged;
   CLI::App& app = tool.app();
   app.add_option("MODEL", options.model,
                  "model as a document, or staged model of a graph neural network (npu-gnn(5))");

@@ -15,7 +15,7 @@ namespace npu::cli {
 
 /// The options of npu-profile. Those that staged and ordinary models share are read into `staged`.
 struct ProfileOptions {
-  gnn::ProfileOptions staged;
+  gnn::ProfileStagesOptions staged;
   ProfileModelOptions ordinary;
   ProfileMachineOptions machine;
   ProfileBackendOptions vendor;  ///< --backend

@@ -3,7 +3,7 @@
 // ends it before the next unit, so that the unfinished folder is removed.
 #include "unit_options.hpp"
 
-#include "gnn/run/compile_units.hpp"
+#include "gnn/compile_blocks.hpp"
 #include "gnn_run_options.hpp"
 #include "npu_version.hpp"
 #include "progress.hpp"
@@ -21,7 +21,7 @@ ExitStatus compile_plan(Tool& tool, const CompileModelOptions& shared,
   if (tool.output() == "-") {
     throw Error(ErrorCode::kUsage, "a plan is compiled to a folder; give -o DIR");
   }
-  gnn::RunOptions options;
+  gnn::RunPlanOptions options;
   options.plan = tool.input();
   if (tool.app().count("--precision") > 0) {
     options.precision = Tool::plan_precision(shared.compile.precision);
@@ -31,7 +31,7 @@ ExitStatus compile_plan(Tool& tool, const CompileModelOptions& shared,
   options.devices = plan_devices(devices);
   options.threads = shared.compile.threads;
   options.cache = shared.cache;
-  gnn::UnitsReport report;
+  gnn::CompileBlocksReport report;
   {
     constexpr LeftBehindTexts kTexts{
         "a backend does not stop compiling and is left behind\n",
@@ -42,11 +42,11 @@ ExitStatus compile_plan(Tool& tool, const CompileModelOptions& shared,
       line(done, what);
       return !StopSignals::has_come();
     };
-    report = gnn::compile_units(options, {tool.output(), tool.producer()}, tool.diagnostics());
+    report = gnn::compile_blocks(options, {tool.output(), tool.producer()}, tool.diagnostics());
   }
   tool.stop_on_errors();
-  tool.report(gnn::format_units_report(report));
-  return tool.check_asserts(gnn::units_metrics(report));
+  tool.report(gnn::format_blocks_report(report));
+  return tool.check_asserts(gnn::blocks_metrics(report));
 }
 
 }  // namespace npu::cli

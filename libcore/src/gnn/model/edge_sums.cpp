@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a layer only sums rows of its input over edges, as they are or times factors.
 //
-// Every tensor of the layer is classed by what it holds: the input, numbers of sources or targets,
-// gathered rows of the input, ones for edges, numbers that follow from degrees, per node or per
-// edge, or anything per node. Gathered rows may be renamed, scaled by numbers that follow from the
-// degrees of both ends, and added up by target; ones may be added up by target; every other use of
-// a value per edge is the reason to refuse. A factor that is f(source) g(target) comes out of a sum
-// but for f, so the sum of rows times f(source) stands for them where f is 1: that is the
-// normalised sum of a GCN. Attention fails: its factors depend on both ends at once. Instead of
-// sums all layers may take the largest of rows as they are, by target. O(nodes).
+// Every tensor of the layer is classed by what it holds: the input, gathered rows of the input,
+// ones for edges, numbers that follow from degrees, per node or per edge, or anything per node.
+// Gathered rows may be renamed, scaled by numbers that follow from the degrees of both ends, and
+// added up by target; ones may be added up by target; every other use of a value per edge is the
+// reason to refuse. A factor that is f(source) g(target) comes out of a sum but for f, so the sum
+// of rows times f(source) stands for them where f is 1: that is the normalised sum of a GCN.
+// Attention fails: its factors depend on both ends at once. Instead of sums all layers may take the
+// largest of rows as they are, by target. What an aggregation is, model/aggregations.cpp knows.
+// O(nodes).
 #include "gnn/model/edge_sums.hpp"
 
 #include <cmath>
-#include <map>
 #include <optional>
 #include <utility>
 
-#include "npu/support/json.hpp"
+#include "gnn/model/aggregations.hpp"
+#include "npu/support/ids.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu::gnn {
 namespace {
@@ -25,9 +27,7 @@ enum class Held : std::uint8_t {
   kPerNode,
   kInput,
   kDegree,  // what follows from a node's degree, step by step
-  kEdges,
-  kSources,
-  kTargets,
+  kEnds,    // nodes, by edge
   kRows,    // of the input, one for each edge
   kFactor,  // one for each edge
   kOnes,
@@ -45,17 +45,62 @@ bool is_whole(const Holding& holding) {
          holding.held == Held::kDegree;
 }
 
+// Of two factors, or of rows and a factor; at most one of them is of the source.
+std::optional<Holding> product_of(const Holding& a, const Holding& b) {
+  if (a.is_of_source && b.is_of_source) return std::nullopt;
+  const bool has_rows = a.held == Held::kRows || b.held == Held::kRows;
+  const bool has_factor = a.held == Held::kFactor || b.held == Held::kFactor;
+  const bool is_known = (a.held == Held::kRows || a.held == Held::kFactor) &&
+                        (b.held == Held::kRows || b.held == Held::kFactor);
+  if (!is_known || !has_factor) return std::nullopt;
+  Holding product = a.is_of_source ? a : b;
+  product.held = has_rows ? Held::kRows : Held::kFactor;
+  product.is_scaled = has_rows;
+  return product;
+}
+
+// The step from a degree that a node of one operand is.
+std::optional<DegreeStep> step_of(const Node& node) {
+  if (node.inputs.size() != 1) return std::nullopt;
+  const auto number = [&](const char* key) { return member_double(node.attrs(), key); };
+  const auto step = [&](DegreeStep::Op op, const char* key) -> std::optional<DegreeStep> {
+    if (!number(key)) return std::nullopt;
+    return DegreeStep{op, static_cast<float>(*number(key))};
+  };
+  switch (fusion_role(node.op_type)) {
+    case FusionRole::kRsqrt:
+      return DegreeStep{DegreeStep::Op::kReciprocalRoot, 0};
+    case FusionRole::kAdd:
+      if (number("alpha").value_or(1) != 1) return std::nullopt;
+      return step(DegreeStep::Op::kAdd, "other");
+    case FusionRole::kMul:
+      return step(DegreeStep::Op::kMultiply, "other");
+    case FusionRole::kPower:
+      return step(DegreeStep::Op::kPower, "exponent");
+    default:
+      return std::nullopt;
+  }
+}
+
 class EdgeUse {
  public:
-  std::string refusal(const LayerInfo& layer) {
-    for (const StageInfo& stage : layer.stages) {
-      for (const Json& node : stage.ir.at("nodes")) {
-        const std::optional<Holding> result = result_of(node);
-        if (!result) {
-          return "stage '" + stage.name + "' does more with edges than to sum rows of its input";
-        }
-        for (const Json& output : node.at("outputs")) holdings_[name_of(output)] = *result;
-      }
+  explicit EdgeUse(const Graph& graph)
+      : graph_(graph), matcher_(graph), holdings_(graph.tensors().size()) {
+    for (const auto& [name, held] : {std::pair{kFeatureInput, Held::kInput},
+                                     {kEdgeInput, Held::kEnds},
+                                     {kDegreeInput, Held::kDegree}}) {
+      const TensorId id = graph.find_tensor(name);
+      if (id.valid()) holdings_[id].held = held;
+    }
+  }
+
+  // The first node that uses a value per edge in another way than sums do; invalid: none does.
+  NodeId refused() {
+    for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
+      const Node& node = graph_.node(id);
+      const std::optional<Holding> result = result_of(node);
+      if (!result) return id;
+      for (const TensorId output : node.outputs) holdings_[output] = *result;
     }
     return {};
   }
@@ -66,130 +111,91 @@ class EdgeUse {
   bool takes_largest() const noexcept { return takes_largest_; }
 
  private:
-  static std::string name_of(const Json& tensor) { return tensor.at("name").get<std::string>(); }
-
-  Holding held(const Json& node, std::size_t input) const {
-    const Json& inputs = node.at("inputs");
-    if (input >= inputs.size()) return {};
-    const auto found = holdings_.find(name_of(inputs[input]));
-    return found == holdings_.end() ? Holding{} : found->second;
+  Holding held(const Node& node, std::size_t input) const {
+    return input < node.inputs.size() ? holdings_[node.inputs[input]] : Holding{};
   }
 
   // What a node's results hold; nothing if it uses a value per edge in another way.
-  std::optional<Holding> result_of(const Json& node) {
-    const std::string op = node.at("op_type").get<std::string>();
+  std::optional<Holding> result_of(const Node& node) {
     const Holding first = held(node, 0);
-    if (op == "aten.alias.default") return first;
-    if (op == "aten.unsqueeze.default" && first.held == Held::kFactor) return first;
+    const FusionRole role = fusion_role(node.op_type);
+    const TensorId result = node.outputs[0];
+    if (const auto aggregate = matcher_.aggregate_of(node)) {
+      return takes(*aggregate, held(node, 2)) ? std::optional(Holding{}) : std::nullopt;
+    }
+    if (matcher_.is_alias(node)) return first;
+    if (first.held == Held::kEnds) {
+      const bool is_shaped = matcher_.view(result) != nullptr || role == FusionRole::kExpand;
+      const bool is_end =
+          matcher_.is_end(result, EdgeEnd::kSource) || matcher_.is_end(result, EdgeEnd::kTarget);
+      return is_shaped || is_end ? std::optional(first) : std::nullopt;
+    }
+    if (matcher_.view(result) != nullptr && first.held == Held::kFactor) return first;
     // Some columns of rows add up as the rows do.
-    if (op == "aten.slice.Tensor" && first.held == Held::kInput &&
-        node.at("attrs").value("dim", std::int64_t{0}) == 1) {
+    if (role == FusionRole::kSlice && first.held == Held::kInput &&
+        member_integer(node.attrs(), "dim") == 1) {
       return first;
     }
-    if (op == "aten.select.int" && first.held == Held::kEdges) {
-      const std::int64_t index = node.at("attrs").value("index", std::int64_t{-1});
-      if (index != 0 && index != 1) return std::nullopt;
-      return Holding{index == 0 ? Held::kSources : Held::kTargets};
-    }
-    if (op == "aten.embedding.default" || op == "aten.index_select.default") {
-      if (auto gathered = gathered_by(node)) return gathered;
-    }
-    if (op == "aten.mul.Tensor") {
+    if (auto gathered = gathered_by(node, first)) return gathered;
+    if (role == FusionRole::kMul) {
       if (auto product = product_of(first, held(node, 1))) return product;
     }
-    if (first.held == Held::kDegree) {
-      if (const auto step = step_of(node, op)) {
-        Holding next = first;
-        next.steps.push_back(*step);
-        return next;
-      }
+    if (const auto step = first.held == Held::kDegree ? step_of(node) : std::nullopt) {
+      Holding next = first;
+      next.steps.push_back(*step);
+      return next;
     }
-    const bool is_wider = op == "aten.unsqueeze.default" || op == "aten.expand.default";
-    if (is_wider && first.held == Held::kTargets) return first;
-    if (op == "aten.scatter_reduce.two" && held(node, 1).held == Held::kTargets) {
-      const Holding rows = held(node, 2);
-      if (!is_whole(first) || rows.held != Held::kRows || rows.is_scaled) return std::nullopt;
-      if (node.at("attrs").value("reduce", std::string()) != "amax") return std::nullopt;
-      takes_largest_ = true;
-      return Holding{};
+    if (role == FusionRole::kOnes && graph_.tensor(result).shape == Shape{matcher_.edges()}) {
+      return Holding{Held::kOnes};
     }
-    if (op == "aten.ones.default" && is_per_edge(node)) return Holding{Held::kOnes};
-    if (op == "aten.index_add.default" && held(node, 1).held == Held::kTargets) {
-      return is_whole(first) && is_summable(held(node, 2)) ? std::optional(Holding{})
-                                                           : std::nullopt;
-    }
-    for (std::size_t i = 0; i < node.at("inputs").size(); ++i) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!is_whole(held(node, i))) return std::nullopt;
     }
     return Holding{};
   }
 
-  std::optional<Holding> gathered_by(const Json& node) const {
-    const Holding table = held(node, 0);
-    const Held by = held(node, 1).held;
-    if (table.held == Held::kInput && by == Held::kSources) return Holding{Held::kRows};
-    if (table.held != Held::kDegree) return std::nullopt;
-    if (by == Held::kSources) return Holding{Held::kFactor, table.steps, true};
-    if (by == Held::kTargets) return Holding{Held::kFactor};
-    return std::nullopt;
+  std::optional<Holding> gathered_by(const Node& node, const Holding& table) const {
+    const bool is_degree = table.held == Held::kDegree;
+    if (matcher_.gathered_by(node, EdgeEnd::kSource).valid()) {
+      if (table.held == Held::kInput) return Holding{Held::kRows};
+      if (is_degree) return Holding{Held::kFactor, table.steps, true};
+    }
+    const bool is_of_target = matcher_.gathered_by(node, EdgeEnd::kTarget).valid();
+    return is_degree && is_of_target ? std::optional(Holding{Held::kFactor}) : std::nullopt;
   }
 
-  // Of two factors, or of rows and a factor; at most one of them is of the source.
-  static std::optional<Holding> product_of(const Holding& a, const Holding& b) {
-    if (a.is_of_source && b.is_of_source) return std::nullopt;
-    const bool has_rows = a.held == Held::kRows || b.held == Held::kRows;
-    const bool has_factor = a.held == Held::kFactor || b.held == Held::kFactor;
-    const bool is_known = (a.held == Held::kRows || a.held == Held::kFactor) &&
-                          (b.held == Held::kRows || b.held == Held::kFactor);
-    if (!is_known || !has_factor) return std::nullopt;
-    Holding product = a.is_of_source ? a : b;
-    product.held = has_rows ? Held::kRows : Held::kFactor;
-    product.is_scaled = has_rows;
-    return product;
-  }
-
-  static std::optional<DegreeStep> step_of(const Json& node, const std::string& op) {
-    const Json& attrs = node.at("attrs");
-    if (node.at("inputs").size() != 1) return std::nullopt;
-    const auto number = [&](const char* key) -> std::optional<float> {
-      const auto found = attrs.find(key);
-      if (found == attrs.end() || !found->is_number()) return std::nullopt;
-      return found->get<float>();
-    };
-    if (op == "aten.rsqrt.default") return DegreeStep{DegreeStep::Op::kReciprocalRoot, 0};
-    if (op == "aten.add.Tensor" && number("other") && number("alpha").value_or(1) == 1) {
-      return DegreeStep{DegreeStep::Op::kAdd, *number("other")};
+  // Whether values by edge may be aggregated. Edges keep their number, so ones may be counted; rows
+  // need the same factors everywhere, and those whose largest is taken have none.
+  bool takes(Aggregate aggregate, const Holding& values) {
+    if (aggregate == Aggregate::kLargest) {
+      if (values.held != Held::kRows || values.is_scaled) return false;
+      takes_largest_ = true;
+      return true;
     }
-    if (op == "aten.mul.Tensor" && number("other")) {
-      return DegreeStep{DegreeStep::Op::kMultiply, *number("other")};
-    }
-    if (op == "aten.pow.Tensor_Scalar" && number("exponent")) {
-      return DegreeStep{DegreeStep::Op::kPower, *number("exponent")};
-    }
-    return std::nullopt;
-  }
-
-  // Edges keep their number, so ones may be counted; rows need the same factors everywhere.
-  bool is_summable(const Holding& values) {
     if (values.held == Held::kOnes) return true;
-    if (values.held != Held::kRows) return false;
-    if (factor_ && *factor_ != values.steps) return false;
+    if (values.held != Held::kRows || (factor_ && *factor_ != values.steps)) return false;
     factor_ = values.steps;
     return true;
   }
 
-  static bool is_per_edge(const Json& node) {
-    const auto size = node.at("attrs").find("size");
-    return size != node.at("attrs").end() && size->is_array() && size->size() == 1 &&
-           (*size)[0] == "m";
-  }
-
-  std::map<std::string, Holding> holdings_{{std::string(kFeatureInput), {Held::kInput}},
-                                           {std::string(kEdgeInput), {Held::kEdges}},
-                                           {std::string(kDegreeInput), {Held::kDegree}}};
+  const Graph& graph_;
+  const EdgeMatcher matcher_;
+  IdVector<TensorId, Holding> holdings_;
   std::optional<std::vector<DegreeStep>> factor_;
   bool takes_largest_ = false;
 };
+
+// Why a layer uses edges otherwise, by the stage of the node.
+std::string refusal_of(const LayerInfo& layer, NodeId node) {
+  if (!node.valid()) return {};
+  std::size_t end = 0;
+  for (const StageInfo& stage : layer.stages) {
+    end += stage.ir.at("nodes").size();
+    if (index_of(node) >= end) continue;
+    return "stage '" + stage.name + "' does more with edges than to sum rows of its input";
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -198,9 +204,13 @@ EdgeSums edge_sums(const StagedModel& model) {
   std::optional<std::vector<DegreeStep>> factor;
   bool adds_up = false;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    EdgeUse use;
-    const std::string layer = "layer " + std::to_string(l + 1) + ": ";
-    sums.refusal = use.refusal(model.layers[l]);
+    const LayerInfo& info = model.layers[l];
+    const auto number = static_cast<std::int32_t>(l) + 1;
+    // As many rows as no attribute states.
+    const Graph graph = model.block(number, 1, info.stage_count(), {1009, 1009, 2003});
+    EdgeUse use(graph);
+    const std::string layer = "layer " + std::to_string(number) + ": ";
+    sums.refusal = refusal_of(info, use.refused());
     if (sums.refusal.empty() && factor && use.factor() && *factor != *use.factor()) {
       sums.refusal = "its rows have other factors than those of the layers before";
     }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads models that are a sequence of stages, and cuts blocks of stages out as documents with
-// static shapes.
+// Reads models that are a sequence of stages.
 //
 // A stage that computes something per edge reads both ends of it, so whatever it reads per node
 // needs rows for halo nodes, and so, by induction, do the stages that compute that. Every other
-// stage computes only the owned nodes. Where a tensor with halo rows is read by a stage of owned
-// rows, a block gets a slice node (owned nodes come first). O(stages * nodes of their IR) for each
-// block.
+// stage computes only the owned nodes. O(size of the document).
 #include "gnn/model/staged_model.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
-#include <set>
 
 #include "csr/metis_partitioner.hpp"
 #include "gnn/model/check_stage.hpp"
+#include "gnn/model/cut_block.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/file_io.hpp"
+#include "npu/support/ids.hpp"
+#include "npu/tensor/safetensors.hpp"
 #include "target/support_check.hpp"
 
 namespace npu::gnn {
@@ -29,41 +29,6 @@ namespace {
 
 bool is_model_input(std::string_view name) {
   return name == kFeatureInput || name == kEdgeInput || name == kDegreeInput;
-}
-
-// Replaces the strings "n" and "m" in arrays (shapes, and sizes among attributes).
-void substitute(Json& json, std::int64_t n, std::int64_t m) {
-  if (json.is_array()) {
-    for (Json& element : json) {
-      if (element.is_string()) {
-        if (element == "n") element = n;
-        if (element == "m") element = m;
-      } else {
-        substitute(element, n, m);
-      }
-    }
-  } else if (json.is_object()) {
-    for (auto& [key, value] : json.items()) substitute(value, n, m);
-  }
-}
-
-// Every mention of a tensor in a document, as a mutable object.
-template <typename Visit>
-void for_each_mention(Json& ir, Visit visit) {
-  for (const char* key : {"graph_inputs", "graph_outputs", "weights"}) {
-    if (Json* list = find_member(ir, key)) {
-      for (Json& tensor : *list) visit(tensor);
-    }
-  }
-  if (Json* nodes = find_member(ir, "nodes")) {
-    for (Json& node : *nodes) {
-      for (const char* key : {"inputs", "outputs"}) {
-        if (Json* list = find_member(node, key)) {
-          for (Json& tensor : *list) visit(tensor);
-        }
-      }
-    }
-  }
 }
 
 std::size_t count_symbol(const Json& shape, std::string_view symbol) {
@@ -195,9 +160,8 @@ class Reader {
     check_features(model, l, output);
     // The whole layer as one document: names, order, shapes and dtypes.
     Diagnostics diagnostics;
-    const Json whole =
-        model.block(static_cast<std::int32_t>(l) + 1, 1, layer.stage_count(), {101, 103, 211});
-    read_graph(whole.dump(), file_, diagnostics);
+    assemble_graph(cut_block(layer, 1, layer.stage_count(), {101, 103, 211}, model.name), file_,
+                   diagnostics);
     for (const Diagnostic& diagnostic : diagnostics.entries()) {
       if (diagnostic.level == Level::kError) {
         fail(file_, "/stages",
@@ -322,137 +286,34 @@ class Reader {
   std::map<std::pair<std::size_t, std::size_t>, std::string> pointers_;
 };
 
-// ---- Blocks ----
-
-// Cuts stages first..last of a layer out as one document.
-class BlockWriter {
- public:
-  BlockWriter(const LayerInfo& info, std::int32_t first, std::int32_t last, const BlockShape& shape)
-      : info_(info), first_(first), last_(last), shape_(shape) {
-    for (const StageTensor& tensor : info.tensors) tensors_[tensor.name] = &tensor;
-  }
-
-  Json write(const std::string& name) {
-    for (std::int32_t s = first_; s <= last_; ++s) add_stage(stage(s));
-    Json document = {{"model_name", name}};
-    document["graph_inputs"] = std::move(inputs_);
-    document["graph_outputs"] = std::move(outputs_);
-    document["weights"] = std::move(weights_);
-    document["weight_name_mapping"] = std::move(mapping_);
-    document["nodes"] = std::move(nodes_);
-    if (!constants_.empty()) document["constants"] = std::move(constants_);
-    return document;
-  }
-
- private:
-  const StageInfo& stage(std::int32_t number) const {
-    return info_.stages[static_cast<std::size_t>(number - 1)];
-  }
-
-  void add_stage(const StageInfo& stage) {
-    Json ir = stage.ir;
-    const std::set<std::string> to_slice = add_inputs(stage);
-    for_each_mention(ir, [&](Json& tensor) {
-      // Producers may be other nodes than in the stage alone.
-      tensor.erase("producer_node");
-      tensor.erase("producer_output_idx");
-    });
-    substitute(ir, stage.local_rows ? shape_.local : shape_.owned, shape_.edges);
-    for (const Json& output : ir["graph_outputs"]) {
-      const StageTensor& tensor = *tensors_.at(output["name"].get<std::string>());
-      if (!tensor.consumers.empty() && tensor.consumers.back() > last_) outputs_.push_back(output);
-    }
-    for (Json& node : ir["nodes"]) {
-      if (!to_slice.empty()) read_slices(to_slice, node);
-      nodes_.push_back(std::move(node));
-    }
-    if (const Json* list = find_member(ir, "weights")) {
-      for (const Json& weight : *list) weights_.push_back(weight);
-    }
-    merge(find_member(ir, "weight_name_mapping"), mapping_);
-    merge(find_member(ir, "constants"), constants_);
-  }
-
-  static void read_slices(const std::set<std::string>& to_slice, Json& node) {
-    for (Json& input : node["inputs"]) {
-      const std::string name = input["name"].get<std::string>();
-      if (to_slice.contains(name)) input["name"] = name + "@owned";
-    }
-  }
-
-  static void merge(const Json* members, Json& into) {
-    if (members == nullptr) return;
-    for (const auto& [key, value] : members->items()) into[key] = value;
-  }
-
-  // The inputs of a stage that come from outside of the block. Returns those that the stage reads
-  // with owned rows although they have halo rows here: they are sliced.
-  std::set<std::string> add_inputs(const StageInfo& stage) {
-    std::set<std::string> to_slice;
-    for (const Json& input : stage.ir["graph_inputs"]) {
-      const std::string name = input["name"].get<std::string>();
-      const StageTensor& tensor = *tensors_.at(name);
-      const bool wide = has_halo_rows(tensor);
-      if (tensor.producer < first_ && listed_.insert(name).second) {
-        Json mention = input;
-        substitute(mention, wide ? shape_.local : shape_.owned, shape_.edges);
-        inputs_.push_back(mention);
-      }
-      if (!wide || stage.local_rows) continue;
-      to_slice.insert(name);
-      if (sliced_.insert(name).second) nodes_.push_back(slice_of(input, name));
-    }
-    return to_slice;
-  }
-
-  // Whether the tensor has rows for halo nodes in this block: made inside with them, or read by a
-  // stage that needs them.
-  bool has_halo_rows(const StageTensor& tensor) const {
-    if (!tensor.local_rows || shape_.local == shape_.owned) return false;
-    return tensor.producer >= first_ ||
-           std::any_of(tensor.consumers.begin(), tensor.consumers.end(), [&](std::int32_t c) {
-             return c >= first_ && c <= last_ && stage(c).local_rows;
-           });
-  }
-
-  // The node that takes the owned rows of a tensor, which come first.
-  Json slice_of(const Json& input, const std::string& name) const {
-    Json wide = input;
-    Json narrow = input;
-    substitute(wide, shape_.local, shape_.edges);
-    substitute(narrow, shape_.owned, shape_.edges);
-    narrow["name"] = name + "@owned";
-    narrow.erase("producer_node");
-    wide.erase("producer_node");
-    return {{"name", name + "@owned"},
-            {"op_type", "aten.slice.Tensor"},
-            {"inputs", Json::array({wide})},
-            {"outputs", Json::array({narrow})},
-            {"attrs", {{"dim", 0}, {"start", 0}, {"end", shape_.owned}}}};
-  }
-
-  const LayerInfo& info_;
-  std::int32_t first_;
-  std::int32_t last_;
-  const BlockShape& shape_;
-  std::map<std::string, const StageTensor*> tensors_;
-  Json inputs_ = Json::array();
-  Json outputs_ = Json::array();
-  Json weights_ = Json::array();
-  Json mapping_ = Json::object();
-  Json nodes_ = Json::array();
-  Json constants_ = Json::object();
-  std::set<std::string> listed_;  // inputs of the block
-  std::set<std::string> sliced_;
-};
-
 }  // namespace
 
-Json StagedModel::block(std::int32_t layer, std::int32_t first, std::int32_t last,
-                        const BlockShape& shape) const {
-  return BlockWriter(layers[static_cast<std::size_t>(layer - 1)], first, last, shape)
-      .write(name + " layer " + std::to_string(layer) + " stages " + std::to_string(first) + "-" +
-             std::to_string(last));
+bool StageTensor::is_read_in(std::int32_t first, std::int32_t last) const noexcept {
+  return std::any_of(consumers.begin(), consumers.end(),
+                     [&](std::int32_t consumer) { return consumer >= first && consumer <= last; });
+}
+
+bool LayerInfo::reads_other_parts(std::int32_t first, std::int32_t last) const {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const StageTensor& tensor) {
+    return tensor.local_rows && tensor.node_bytes > 0 && tensor.producer < first &&
+           std::any_of(tensor.consumers.begin(), tensor.consumers.end(), [&](std::int32_t stage) {
+             return stage >= first && stage <= last && stages[index_of(stage - 1)].local_rows;
+           });
+  });
+}
+
+Graph StagedModel::block(std::int32_t layer, std::int32_t first, std::int32_t last,
+                         const BlockShape& shape) const {
+  const std::string block = name + " layer " + std::to_string(layer) + " stages " +
+                            std::to_string(first) + "-" + std::to_string(last);
+  Diagnostics diagnostics;
+  Graph graph = assemble_graph(cut_block(layers[index_of(layer - 1)], first, last, shape, block),
+                               file, diagnostics);
+  for (const Diagnostic& diagnostic : diagnostics.entries()) {
+    if (diagnostic.level != Level::kError) continue;
+    throw Error(ErrorCode::kInvalidGraph, diagnostic.text, diagnostic.location);
+  }
+  return graph;
 }
 
 StagedModel parse_staged_model(const Json& json, const std::string& file) {
@@ -470,10 +331,27 @@ StagedModel read_staged_model(const std::string& path) {
   return parse_staged_model(json, path);
 }
 
+std::string path_beside(const std::string& document, const std::string& named) {
+  const std::filesystem::path file(named);
+  if (file.empty() || file.is_absolute()) return file.string();
+  return (std::filesystem::path(document).parent_path() / file).string();
+}
+
+std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,
+                                                  const std::string& file) {
+  const std::string path = file.empty() ? path_beside(model.file, model.weights_file) : file;
+  std::map<std::string, Tensor> weights;
+  if (path.empty()) return weights;
+  const SafetensorsFile content(path);
+  for (const SafetensorsEntry& entry : content.entries()) {
+    weights[entry.name] = content.tensor(entry);
+  }
+  return weights;
+}
+
 std::string stage_refusal(const StagedModel& model, std::int32_t layer, std::int32_t stage,
                           const Device& device) {
-  const Json document = model.block(layer, stage, stage, {101, 101, 211});
-  const Graph graph = read_valid_graph(document.dump(), model.file);
+  const Graph graph = model.block(layer, stage, stage, {101, 101, 211});
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const NodeId id{static_cast<std::int32_t>(i)};
     const SupportResult support = check_support(graph, id, device);

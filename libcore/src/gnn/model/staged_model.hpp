@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
+#include "npu/tensor/tensor.hpp"
 
 namespace npu::gnn {
 
@@ -23,6 +25,12 @@ struct StageTensor {
   double edge_bytes = 0;  ///< per edge
   double fixed_bytes = 0;
   bool local_rows = false;  ///< has rows for halo nodes as well (edges read them), after owned ones
+
+  /// Whether one of the stages first..last makes it, or reads it.
+  bool is_made_in(std::int32_t first, std::int32_t last) const noexcept {
+    return producer >= first && producer <= last;
+  }
+  bool is_read_in(std::int32_t first, std::int32_t last) const noexcept;
 };
 
 struct StageInfo {
@@ -38,6 +46,8 @@ struct LayerInfo {
   std::int64_t input_features = 0;
   std::int64_t output_features = 0;
   std::int32_t stage_count() const { return static_cast<std::int32_t>(stages.size()); }
+  /// Whether stages first..last read rows of nodes of other parts.
+  bool reads_other_parts(std::int32_t first, std::int32_t last) const;
 };
 
 /// Sizes to substitute for the symbols of a block.
@@ -57,11 +67,11 @@ struct StagedModel {
   std::vector<LayerInfo> layers;
   std::string hash;  ///< of the structure, for profiles and plans
 
-  /// Stages first..last of a layer (both from 1) as one document of npu-ir(5) with static shapes.
-  /// Its inputs are the tensors that the block reads but does not produce, its outputs those that
-  /// later stages or the layer need.
-  Json block(std::int32_t layer, std::int32_t first, std::int32_t last,
-             const BlockShape& shape) const;
+  /// Stages first..last of a layer (both from 1) as one graph with static shapes. Its inputs are
+  /// the tensors that the block reads but does not produce, its outputs those that later stages or
+  /// the layer need.
+  Graph block(std::int32_t layer, std::int32_t first, std::int32_t last,
+              const BlockShape& shape) const;
 };
 
 /// The names that a layer may read without producing them: node features, sources and targets of
@@ -73,6 +83,13 @@ inline constexpr std::string_view kDegreeInput = "degree";
 /// Throws Error kParse or kInvalidGraph with the place of the first fault.
 StagedModel parse_staged_model(const Json& json, const std::string& file);
 StagedModel read_staged_model(const std::string& path);
+
+/// The path of a file that a document names relative to itself; empty if it names none.
+std::string path_beside(const std::string& document, const std::string& named);
+
+/// The weights of a staged model by state-dict key: from `file`, else from the one that it names.
+std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,
+                                                  const std::string& file);
 
 /// False for an ordinary document of npu-ir(5); true for one that states its kind, whether staged
 /// or not.

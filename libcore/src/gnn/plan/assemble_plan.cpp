@@ -9,8 +9,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "gnn/plan/check_plan.hpp"
-#include "gnn/plan/device_cover.hpp"
+#include "gnn/plan/document/check_plan.hpp"
+#include "gnn/plan/document/plan_crossings.hpp"
 #include "npu/support/ids.hpp"
 #include "support/text.hpp"
 
@@ -43,8 +43,8 @@ std::string relative_path(const std::string& path, const std::string& output) {
 
 class Assembler {
  public:
-  Assembler(const PlanInput& input, const PlanOptions& options, const std::vector<PartsPlan>& all,
-            const PartsPlan& best)
+  Assembler(const PlanInput& input, const MakePlanOptions& options,
+            const std::vector<PartsPlan>& all, const PartsPlan& best)
       : input_(input), options_(options), all_(all), best_(best) {
     for (const ProfileDevice& device : input.profile.devices) names_.push_back(device.name);
   }
@@ -61,11 +61,11 @@ class Assembler {
       start_ms += best_.layers[l].simulation.makespan_ms;
     }
     add_totals();
-    for (const PartsPlan& plan : all_) plan_.sweep.push_back(sweep_row(plan));
-    plan_.ranks = best_.ranks;
+    for (const PartsPlan& plan : all_) plan_.search.sweep.push_back(sweep_row(plan));
+    plan_.choice.ranks = best_.ranks;
     if (!best_.covers.empty()) {
-      plan_.exchange = {.host = input_.settings.host, .parts = best_.covers, .layers = {}};
-      plan_.exchange->layers = count_crossings(plan_, *input_.model);
+      plan_.choice.exchange = {.host = input_.settings.host, .parts = best_.covers, .layers = {}};
+      plan_.choice.exchange->layers = count_crossings(plan_, *input_.model);
     }
     add_rejected();
     return {std::move(plan_), best_.partition.part_of, std::move(schedule_), {}};
@@ -86,16 +86,16 @@ class Assembler {
       files.node_count_given = !is_rewritten && options_.graph_options.node_count.has_value();
       files.undirected = !is_rewritten && options_.graph_options.undirected;
       files.one_loop = !is_rewritten && input_.model && input_.model->one_loop;
-      plan_.partition = {beside_output(partition_path(options_)),
-                         best_.partition.hash,
-                         best_.partition.seed,
-                         best_.partition.edge_cut,
-                         best_.partition.imbalance,
-                         best_.partition.repaired_parts,
-                         best_.levels,
-                         best_.coarsest_nodes,
-                         input_.found ? input_.found->partitioner : "",
-                         input_.found ? input_.found->processes : 0};
+      plan_.choice.partition = {beside_output(partition_path(options_)),
+                                best_.partition.hash,
+                                best_.partition.seed,
+                                best_.partition.edge_cut,
+                                best_.partition.imbalance,
+                                best_.partition.repaired_parts,
+                                best_.levels,
+                                best_.coarsest_nodes,
+                                input_.found ? input_.found->partitioner : "",
+                                input_.found ? input_.found->processes : 0};
     } else {
       files.subgraphs = beside_output(options_.subgraphs);
     }
@@ -116,10 +116,10 @@ class Assembler {
   }
 
   void add_subgraphs() {
-    plan_.k = best_.k;
-    plan_.pad = best_.pad;
+    plan_.choice.k = best_.k;
+    plan_.choice.pad = best_.pad;
     for (const SubgraphSize& size : best_.sizes) {
-      plan_.subgraphs.push_back(
+      plan_.choice.subgraphs.push_back(
           {size, padded_size(size.n, best_.pad), padded_size(size.m, best_.pad)});
     }
   }
@@ -131,13 +131,13 @@ class Assembler {
     ids_.clear();
     for (const Cluster& cluster : layer.clusters) {
       const auto [found, is_new] =
-          ids_.emplace(cluster.key, static_cast<std::int64_t>(plan_.device_plans.size()));
+          ids_.emplace(cluster.key, static_cast<std::int64_t>(plan_.choice.device_plans.size()));
       if (is_new) {
         const DevicePlan& device_plan = layer.chosen[index_of(cluster.members.front())].device_plan;
-        plan_.device_plans.push_back(
+        plan_.choice.device_plans.push_back(
             {found->second, number, cluster.key, named_segments(device_plan)});
       }
-      PlanCluster& planned = plan_.clusters.emplace_back();
+      PlanCluster& planned = plan_.choice.clusters.emplace_back();
       planned.layer = number;
       planned.device_plan = found->second;
       for (const std::int32_t i : cluster.members) {
@@ -163,7 +163,7 @@ class Assembler {
     const LayerPlan& layer = best_.layers[l];
     for (std::size_t i = 0; i < best_.sizes.size(); ++i) {
       const DevicePlanCost& cost = layer.chosen[i].cost;
-      PlanAssignment& assignment = plan_.assignments.emplace_back();
+      PlanAssignment& assignment = plan_.choice.assignments.emplace_back();
       assignment.layer = input_.layers[l].number;
       assignment.subgraph = best_.sizes[i].id;
       assignment.device_plan = ids_.at(layer.keys[i]);
@@ -197,8 +197,8 @@ class Assembler {
     device_ms_.resize(names_.size(), 0);
     for (const PlanCandidate& candidate : layer.chosen) {
       for (std::size_t d = 0; d < names_.size(); ++d) device_ms_[d] += candidate.cost.device_ms[d];
-      if (candidate.cost.extrapolated) ++plan_.extrapolated;
-      if (candidate.cost.disturbed) ++plan_.disturbed;
+      if (candidate.cost.extrapolated) ++plan_.predicted.extrapolated;
+      if (candidate.cost.disturbed) ++plan_.predicted.disturbed;
       compute_ms_ += candidate.cost.compute_ms;
       disturbed_ms_ += candidate.cost.disturbed_ms;
     }
@@ -206,11 +206,12 @@ class Assembler {
     least_load_ms_ += layer.least_load_ms;
     load_bound_ms_ += layer.selection.bound;
     compile_ms_ += layer.compile_ms;
-    plan_.plan_switches += layer.simulation.switches;
+    plan_.predicted.plan_switches += layer.simulation.switches;
     switching_ms_ += layer.simulation.switching_ms;
     ungrouped_ms_ += layer.ungrouped_ms;
-    plan_.programs.insert(plan_.programs.end(), layer.programs.begin(), layer.programs.end());
-    plan_.bounds.push_back(
+    plan_.predicted.programs.insert(plan_.predicted.programs.end(), layer.programs.begin(),
+                                    layer.programs.end());
+    plan_.proof.layers.push_back(
         {input_.layers[l].number, layer.selection.multipliers,
          rounded_down(layer.selection.dual_bound), rounded_down(layer.selection.bound),
          rounded(layer.least_load_ms), rounded(layer.selection.max_load),
@@ -219,21 +220,22 @@ class Assembler {
 
   void add_totals() {
     for (std::size_t d = 0; d < names_.size(); ++d) {
-      plan_.loads_ms.emplace_back(names_[d], rounded(d < device_ms_.size() ? device_ms_[d] : 0));
+      plan_.predicted.loads_ms.emplace_back(names_[d],
+                                            rounded(d < device_ms_.size() ? device_ms_[d] : 0));
     }
-    plan_.max_load_ms = rounded(max_load_ms_);
-    plan_.load_bound_ms = rounded_down(load_bound_ms_);
-    plan_.load_gap = gap_of(max_load_ms_, load_bound_ms_);
-    plan_.least_load_ms = rounded(least_load_ms_);
-    plan_.least_load_gap = gap_of(least_load_ms_, load_bound_ms_);
-    plan_.makespan_ms = rounded(best_.makespan_ms);
-    plan_.lower_bound_ms = rounded_down(best_.lower_bound_ms);
-    plan_.gap = gap_of(best_.makespan_ms, best_.lower_bound_ms);
-    plan_.program_count = static_cast<std::int64_t>(plan_.programs.size());
-    plan_.compile_ms = rounded(compile_ms_);
+    plan_.predicted.max_load_ms = rounded(max_load_ms_);
+    plan_.proof.load_bound_ms = rounded_down(load_bound_ms_);
+    plan_.proof.load_gap = gap_of(max_load_ms_, load_bound_ms_);
+    plan_.proof.least_load_ms = rounded(least_load_ms_);
+    plan_.proof.least_load_gap = gap_of(least_load_ms_, load_bound_ms_);
+    plan_.predicted.makespan_ms = rounded(best_.makespan_ms);
+    plan_.proof.lower_bound_ms = rounded_down(best_.lower_bound_ms);
+    plan_.proof.gap = gap_of(best_.makespan_ms, best_.lower_bound_ms);
+    plan_.predicted.program_count = static_cast<std::int64_t>(plan_.predicted.programs.size());
+    plan_.predicted.compile_ms = rounded(compile_ms_);
     if (plan_.switches_cost()) {
-      plan_.switching_ms = rounded(switching_ms_);
-      plan_.ungrouped_ms = rounded(ungrouped_ms_);
+      plan_.predicted.switching_ms = rounded(switching_ms_);
+      plan_.predicted.ungrouped_ms = rounded(ungrouped_ms_);
     }
     add_best_single_device();
     add_uncertainty();
@@ -241,28 +243,31 @@ class Assembler {
 
   // What a reader of the prediction has to know of the table.
   void add_uncertainty() {
-    const std::string all = " of " + std::to_string(plan_.assignments.size()) + " assignments ";
-    if (plan_.extrapolated > 0) {
+    const std::string all =
+        " of " + std::to_string(plan_.choice.assignments.size()) + " assignments ";
+    if (plan_.predicted.extrapolated > 0) {
       double largest = 0;
       for (const ProfileEntry& entry : input_.profile.entries) {
         largest = std::max(largest, entry.n);
       }
-      plan_.uncertain.push_back(std::to_string(plan_.extrapolated) + all +
-                                "lie outside of what was measured (up to " +
-                                std::to_string(static_cast<std::int64_t>(largest)) +
-                                " nodes): npu-profile --graph measures at the sizes of a graph");
+      plan_.predicted.uncertain.push_back(
+          std::to_string(plan_.predicted.extrapolated) + all +
+          "lie outside of what was measured (up to " +
+          std::to_string(static_cast<std::int64_t>(largest)) +
+          " nodes): npu-profile --graph measures at the sizes of a graph");
     }
     if (disturbed_ms_ > kMostDisturbed * compute_ms_) {
-      plan_.uncertain.push_back(std::to_string(plan_.disturbed) + all +
-                                "go by times that other work on the machine disturbed: "
-                                "npu-profile measures those again");
+      plan_.predicted.uncertain.push_back(std::to_string(plan_.predicted.disturbed) + all +
+                                          "go by times that other work on the machine disturbed: "
+                                          "npu-profile measures those again");
     }
     if (const auto held = input_.profile.stated_hold_out()) {
       if (held->points == 0) {
-        plan_.uncertain.push_back("how well the table interpolates is not known");
+        plan_.predicted.uncertain.push_back("how well the table interpolates is not known");
       } else if (held->median_error > kMostInterpolationError) {
-        plan_.uncertain.push_back("the table misses points that are left out of it by " +
-                                  fixed_text(100 * held->median_error, 0) + " % (median)");
+        plan_.predicted.uncertain.push_back("the table misses points that are left out of it by " +
+                                            fixed_text(100 * held->median_error, 0) +
+                                            " % (median)");
       }
     }
   }
@@ -275,11 +280,11 @@ class Assembler {
         // In as few parts as it can have the graph in: more of them only add work.
         if (!seen.insert(name).second || (best_ms != nullptr && ms >= *best_ms)) continue;
         best_ms = &ms;
-        plan_.best_single_device = {name, rounded(ms), plan.k};
+        plan_.predicted.best_single_device = {name, rounded(ms), plan.k};
       }
     }
     if (best_ms == nullptr) return;
-    plan_.speedup = rounded(best_.makespan_ms > 0 ? *best_ms / best_.makespan_ms : 1);
+    plan_.predicted.speedup = rounded(best_.makespan_ms > 0 ? *best_ms / best_.makespan_ms : 1);
   }
 
   static SweepRow sweep_row(const PartsPlan& plan) {
@@ -309,20 +314,21 @@ class Assembler {
                                   options_.settings.max_segments)) {
         const std::string reason = costs.structure_refusal(device_plan);
         if (reason.empty()) {
-          ++plan_.legal_classes;
+          ++plan_.search.legal_classes;
         } else {
-          plan_.rejected.push_back({layer.number, device_plan_text(device_plan, names_), reason});
+          plan_.search.rejected.push_back(
+              {layer.number, device_plan_text(device_plan, names_), reason});
         }
       }
     }
   }
 
   const PlanInput& input_;
-  const PlanOptions& options_;
+  const MakePlanOptions& options_;
   const std::vector<PartsPlan>& all_;
   const PartsPlan& best_;
   std::vector<std::string> names_;
-  Plan plan_;
+  GnnPlan plan_;
   std::vector<ScheduledTask> schedule_;
   std::map<std::string, std::int64_t> ids_;  // of the layer's device plans, by key
   std::vector<double> device_ms_;
@@ -338,13 +344,13 @@ class Assembler {
 
 }  // namespace
 
-std::string partition_path(const PlanOptions& options) {
+std::string partition_path(const MakePlanOptions& options) {
   if (!options.partition_file.empty()) return options.partition_file;
   if (options.output.empty()) return {};
   return std::filesystem::path(options.output).replace_extension(".part").string();
 }
 
-PlanResult assemble_plan(const PlanInput& input, const PlanOptions& options,
+PlanResult assemble_plan(const PlanInput& input, const MakePlanOptions& options,
                          const std::vector<PartsPlan>& plans) {
   const PartsPlan* best = nullptr;
   for (const PartsPlan& plan : plans) {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "csr/metis_partitioner.hpp"
+#include "gnn/exchange/rank_plan.hpp"
+#include "gnn/plan/find_plan.hpp"
 #include "gnn/plan/layer_planner.hpp"
-#include "gnn/plan/plan_gnn.hpp"
-#include "gnn/plan/rank_plan.hpp"
 
 namespace npu::gnn {
 
@@ -37,11 +37,11 @@ struct PartsPlan {
 };
 
 /// Where the plan's partition is kept; empty if nothing says where.
-std::string partition_path(const PlanOptions& options);
+std::string partition_path(const MakePlanOptions& options);
 
 /// The plan with the smallest makespan, that of all ranks if there are any, of which at least one
 /// is feasible, and its schedule. The others appear in its comparison.
-PlanResult assemble_plan(const PlanInput& input, const PlanOptions& options,
+PlanResult assemble_plan(const PlanInput& input, const MakePlanOptions& options,
                          const std::vector<PartsPlan>& plans);
 
 }  // namespace npu::gnn

@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "gnn/plan/cluster_costs.hpp"
+#include "gnn/plan/costs/cluster_costs.hpp"
 #include "npu/support/ids.hpp"
 
 namespace npu::gnn {
@@ -24,7 +24,7 @@ constexpr double kSharedMargin = 0.05;
 }  // namespace
 
 LayerPlanner::LayerPlanner(const DevicePlanCosts& costs, const StageTable& profile,
-                           const std::vector<SubgraphSize>& sizes, const PlanOptions& options,
+                           const std::vector<SubgraphSize>& sizes, const MakePlanOptions& options,
                            PhaseTimes& times)
     : costs_(costs),
       sizes_(sizes),

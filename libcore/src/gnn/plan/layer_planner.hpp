@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "gnn/plan/plan_input.hpp"
-#include "gnn/plan/schedule_search.hpp"
-#include "gnn/plan/selection.hpp"
-#include "gnn/plan/simulate.hpp"
+#include "gnn/plan/search/schedule_search.hpp"
+#include "gnn/plan/search/selection.hpp"
+#include "gnn/plan/search/simulate.hpp"
 
 namespace npu::gnn {
 
@@ -39,7 +39,7 @@ struct LayerPlan {
 class LayerPlanner {
  public:
   LayerPlanner(const DevicePlanCosts& costs, const StageTable& profile,
-               const std::vector<SubgraphSize>& sizes, const PlanOptions& options,
+               const std::vector<SubgraphSize>& sizes, const MakePlanOptions& options,
                PhaseTimes& times);
 
   /// Chooses a plan for each subgraph; false with the reason if one has no legal plan.
@@ -105,7 +105,7 @@ class LayerPlanner {
 
   const DevicePlanCosts& costs_;
   const std::vector<SubgraphSize>& sizes_;
-  const PlanOptions& options_;
+  const MakePlanOptions& options_;
   std::vector<double> switch_ms_;  // by device; empty: switching costs nothing
   PhaseTimes& times_;
   std::vector<std::string> names_;

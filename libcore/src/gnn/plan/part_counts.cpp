@@ -7,7 +7,7 @@
 
 namespace npu::gnn {
 
-std::vector<std::int32_t> counts_to_try(const PlanOptions& options, std::int64_t node_count,
+std::vector<std::int32_t> counts_to_try(const MakePlanOptions& options, std::int64_t node_count,
                                         Diagnostics& diagnostics) {
   std::set<std::int32_t> counts(options.part_counts.begin(), options.part_counts.end());
   if (options.rank_count == 0) {

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "gnn/plan/check_plan.hpp"
+#include "gnn/plan/document/check_plan.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "target/device_facts.hpp"
@@ -93,7 +93,7 @@ void take_facts(const Target& target, StageTable& profile) {
 }
 
 // Times are those of one model, on devices that run what the target says.
-void check_profile_fits(const PlanOptions& options, const StageTable& profile,
+void check_profile_fits(const MakePlanOptions& options, const StageTable& profile,
                         const StagedModel& model, const Target& target) {
   if (!profile.model_hash.empty() && profile.model_hash != model.hash) {
     throw Error(ErrorCode::kInvalidGraph,
@@ -131,7 +131,7 @@ std::string missing_links(const StageTable& profile) {
 
 // The profile with nothing but the devices that are to be planned for, and what the settings say of
 // them.
-StageTable read_devices(const PlanOptions& options, const Target& target) {
+StageTable read_devices(const MakePlanOptions& options, const Target& target) {
   StageTable profile = read_profile(options.profile);
   if (!options.bandwidths.empty()) {
     profile.add_bandwidths(parse_json(read_file(options.bandwidths), options.bandwidths),
@@ -204,7 +204,7 @@ void exclude_stages(const PlanSettings& settings, PlanInput& input) {
 }
 
 // The model's layers, or the one that published tables are about.
-void read_layers(const PlanOptions& options, const Target& target, PlanInput& input,
+void read_layers(const MakePlanOptions& options, const Target& target, PlanInput& input,
                  Diagnostics& diagnostics) {
   if (!options.model.empty()) {
     input.model = read_staged_model(options.model);
@@ -252,7 +252,8 @@ void check_pad_of(const PlanInput& input, std::int64_t pad) {
 
 }  // namespace
 
-std::unique_ptr<PlanInput> read_plan_facts(const PlanOptions& options, Diagnostics& diagnostics) {
+std::unique_ptr<PlanInput> read_plan_facts(const MakePlanOptions& options,
+                                           Diagnostics& diagnostics) {
   auto input = std::make_unique<PlanInput>();
   report_progress(options.progress, 0, "read");
   const PhaseTimes::Scope phase(input->times, "read");
@@ -285,7 +286,7 @@ std::unique_ptr<PlanInput> read_plan_facts(const PlanOptions& options, Diagnosti
   return input;
 }
 
-void read_plan_graph(const PlanOptions& options, PlanInput& input, Diagnostics& diagnostics) {
+void read_plan_graph(const MakePlanOptions& options, PlanInput& input, Diagnostics& diagnostics) {
   const PhaseTimes::Scope phase(input.times, "read");
   if (!options.graph.empty()) {
     GraphReadOptions graph = options.graph_options;
@@ -301,7 +302,8 @@ void read_plan_graph(const PlanOptions& options, PlanInput& input, Diagnostics& 
   check_pad_of(input, options.pad);
 }
 
-std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnostics& diagnostics) {
+std::unique_ptr<PlanInput> read_plan_input(const MakePlanOptions& options,
+                                           Diagnostics& diagnostics) {
   auto input = read_plan_facts(options, diagnostics);
   read_plan_graph(options, *input, diagnostics);
   return input;

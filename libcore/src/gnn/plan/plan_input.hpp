@@ -12,15 +12,15 @@
 #include "gnn/graph/graph_reader.hpp"
 #include "gnn/model/stage_table.hpp"
 #include "gnn/model/staged_model.hpp"
-#include "gnn/plan/device_plan_costs.hpp"
-#include "gnn/plan/plan_document.hpp"
+#include "gnn/plan/costs/device_plan_costs.hpp"
+#include "gnn/plan/document/plan_document.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/progress.hpp"
 
 namespace npu::gnn {
 
 /// What npu-plan can be asked for.
-struct PlanOptions {
+struct MakePlanOptions {
   std::string graph;      ///< file; empty if `subgraphs` is given
   std::string subgraphs;  ///< JSON list of id, n, m
   std::string model;      ///< staged document; empty: the seven stages of GraphSAGE
@@ -71,10 +71,12 @@ struct PlanInput {
 
 /// Reads the files that the options name. The result refers to itself and cannot be moved. Throws
 /// Error kUsage for settings that name devices or stages which do not exist.
-std::unique_ptr<PlanInput> read_plan_input(const PlanOptions& options, Diagnostics& diagnostics);
+std::unique_ptr<PlanInput> read_plan_input(const MakePlanOptions& options,
+                                           Diagnostics& diagnostics);
 
 /// Its two halves: everything but the graph or table of subgraphs, and that.
-std::unique_ptr<PlanInput> read_plan_facts(const PlanOptions& options, Diagnostics& diagnostics);
-void read_plan_graph(const PlanOptions& options, PlanInput& input, Diagnostics& diagnostics);
+std::unique_ptr<PlanInput> read_plan_facts(const MakePlanOptions& options,
+                                           Diagnostics& diagnostics);
+void read_plan_graph(const MakePlanOptions& options, PlanInput& input, Diagnostics& diagnostics);
 
 }  // namespace npu::gnn

@@ -40,31 +40,31 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::vector<std::string> devices_of(const Plan& plan) {
+std::vector<std::string> devices_of(const GnnPlan& plan) {
   std::vector<std::string> names;
   for (const PlanDevice& device : plan.devices) names.push_back(device.name);
   return names;
 }
 
 // Every layer's search for the smallest largest load came to its end.
-bool selection_is_proven(const Plan& plan) {
-  return std::all_of(plan.bounds.begin(), plan.bounds.end(),
+bool selection_is_proven(const GnnPlan& plan) {
+  return std::all_of(plan.proof.layers.begin(), plan.proof.layers.end(),
                      [](const LayerProof& proof) { return proof.search_finished; });
 }
 
 constexpr std::ptrdiff_t kRanksColumn = 5;  // of the table over k, if there are ranks
 
-std::string sweep_table(const Plan& plan) {
+std::string sweep_table(const GnnPlan& plan) {
   std::vector<std::vector<std::string>> rows{
       {">k", ">edge cut", ">halo", ">pad", ">makespan ms", ">bound ms", ">gap", "best alone"}};
-  const bool has_ranks = plan.ranks.has_value();
+  const bool has_ranks = plan.choice.ranks.has_value();
   if (has_ranks) rows.front().insert(rows.front().begin() + kRanksColumn, ">of ranks ms");
   const auto add = [&](std::vector<std::string> row, const std::string& of_ranks) {
     if (has_ranks) row.insert(row.begin() + kRanksColumn, of_ranks);
     rows.push_back(std::move(row));
   };
-  for (const SweepRow& row : plan.sweep) {
-    const std::string k = std::to_string(row.k) + (row.k == plan.k ? " *" : "");
+  for (const SweepRow& row : plan.search.sweep) {
+    const std::string k = std::to_string(row.k) + (row.k == plan.choice.k ? " *" : "");
     const std::string cut = std::to_string(row.edge_cut);
     const std::string halo = std::to_string(row.halo);
     if (!row.infeasible.empty()) {
@@ -88,67 +88,70 @@ std::string sweep_table(const Plan& plan) {
 }
 
 // How the parts were found, where METIS did not cut the graph itself.
-std::string cut_text(const Plan& plan) {
-  if (plan.partition && plan.partition->processes > 0) {
-    return "parts by " + plan.partition->partitioner + " in " +
-           count_text(plan.partition->processes, "process", "processes") + "\n";
+std::string cut_text(const GnnPlan& plan) {
+  if (plan.choice.partition && plan.choice.partition->processes > 0) {
+    return "parts by " + plan.choice.partition->partitioner + " in " +
+           count_text(plan.choice.partition->processes, "process", "processes") + "\n";
   }
-  if (!plan.partition || plan.partition->levels == 0) return {};
-  return "parts by multilevel partitioning: " + std::to_string(plan.partition->levels) +
-         (plan.partition->levels == 1 ? " level" : " levels") + ", METIS on the coarsest of " +
-         std::to_string(plan.partition->coarsest_nodes) + " nodes\n";
+  if (!plan.choice.partition || plan.choice.partition->levels == 0) return {};
+  return "parts by multilevel partitioning: " + std::to_string(plan.choice.partition->levels) +
+         (plan.choice.partition->levels == 1 ? " level" : " levels") +
+         ", METIS on the coarsest of " + std::to_string(plan.choice.partition->coarsest_nodes) +
+         " nodes\n";
 }
 
-std::string loads_table(const Plan& plan) {
+std::string loads_table(const GnnPlan& plan) {
   std::vector<std::vector<std::string>> rows{{"device", ">load ms", "share of the makespan"}};
-  for (const auto& [name, load] : plan.loads_ms) {
+  for (const auto& [name, load] : plan.predicted.loads_ms) {
     rows.push_back(
-        {name, ms_text(load), plan.makespan_ms > 0 ? percent_text(load / plan.makespan_ms) : "-"});
+        {name, ms_text(load),
+         plan.predicted.makespan_ms > 0 ? percent_text(load / plan.predicted.makespan_ms) : "-"});
   }
   return table_text(rows);
 }
 
-std::string device_plans_table(const Plan& plan) {
+std::string device_plans_table(const GnnPlan& plan) {
   // A device plan may have several clusters.
-  std::vector<std::size_t> subgraphs(plan.device_plans.size(), 0);
-  for (const PlanCluster& cluster : plan.clusters) {
+  std::vector<std::size_t> subgraphs(plan.choice.device_plans.size(), 0);
+  for (const PlanCluster& cluster : plan.choice.clusters) {
     subgraphs.at(static_cast<std::size_t>(cluster.device_plan)) += cluster.subgraphs.size();
   }
   std::vector<std::vector<std::string>> rows{{">subgraphs", ">layer", "plan"}};
   for (std::size_t p = 0; p < subgraphs.size(); ++p) {
-    const PlannedStages& device_plan = plan.device_plans[p];
+    const PlannedStages& device_plan = plan.choice.device_plans[p];
     rows.push_back(
         {std::to_string(subgraphs[p]), std::to_string(device_plan.layer), device_plan.key});
   }
   return table_text(rows);
 }
 
-std::string classes_table(const Plan& plan) {
+std::string classes_table(const GnnPlan& plan) {
   std::map<std::string, std::int64_t> reasons;
-  for (const RejectedPlan& rejected : plan.rejected) ++reasons[rejected.reason];
+  for (const RejectedPlan& rejected : plan.search.rejected) ++reasons[rejected.reason];
   std::vector<std::vector<std::string>> rows{{">classes", "legal or why not"}};
-  rows.push_back({std::to_string(plan.legal_classes), "legal"});
+  rows.push_back({std::to_string(plan.search.legal_classes), "legal"});
   for (const auto& [reason, count] : reasons) rows.push_back({std::to_string(count), reason});
   return table_text(rows);
 }
 
 // What switching takes, and would take without clusters.
-std::string switches_text(const Plan& plan) {
+std::string switches_text(const GnnPlan& plan) {
   if (!plan.switches_cost()) return {};
   std::string text = "a switch takes";
   for (const PlanDevice& device : plan.devices) {
     text += (&device == &plan.devices.front() ? " " : ", ") + ms_text(device.switch_ms) +
             " ms on " + device.name;
   }
-  return text + "; all of them " + ms_text(plan.switching_ms) +
-         " ms; with a switch before every subgraph the makespan is " + ms_text(plan.ungrouped_ms) +
-         " ms: grouping saves " + ms_text(plan.ungrouped_ms - plan.makespan_ms) + " ms\n";
+  return text + "; all of them " + ms_text(plan.predicted.switching_ms) +
+         " ms; with a switch before every subgraph the makespan is " +
+         ms_text(plan.predicted.ungrouped_ms) + " ms: grouping saves " +
+         ms_text(plan.predicted.ungrouped_ms - plan.predicted.makespan_ms) + " ms\n";
 }
 
 std::string ranks_text(const RankPlan& plan) {
   std::vector<std::vector<std::string>> ranks{
       {">rank", ">parts", ">nodes", ">edges", ">rows in", ">rows out", ">memory", ">compute ms"}};
-  for (const RankShare& rank : plan.ranks) {
+  for (const PlannedRank& rank : plan.ranks) {
     const bool streams = plan.streams(ranks.size() - 1);
     ranks.push_back(
         {std::to_string(ranks.size() - 1), std::to_string(rank.parts.size()),
@@ -228,27 +231,27 @@ std::string exchange_text(const DeviceExchange& exchange) {
 
 }  // namespace
 
-std::map<std::string, double> plan_metrics(const Plan& plan) {
+std::map<std::string, double> plan_metrics(const GnnPlan& plan) {
   std::map<std::string, double> metrics;
   const Json document = to_json(plan);
   for (const auto& [key, value] : document.items()) {
     if (value.is_number()) metrics[key] = value.get<double>();
   }
-  for (const auto& [device, load] : plan.loads_ms) metrics["load_ms_" + device] = load;
-  metrics["compiles"] = static_cast<double>(plan.program_count);
-  if (plan.ranks) {
-    metrics["ranks"] = static_cast<double>(plan.ranks->ranks.size());
-    metrics["exchange_rows"] = static_cast<double>(plan.ranks->rows());
-    if (plan.ranks->knows_links()) {
-      metrics["exchange_ms"] =
-          std::accumulate(plan.ranks->exchange_ms.begin(), plan.ranks->exchange_ms.end(), 0.0);
+  for (const auto& [device, load] : plan.predicted.loads_ms) metrics["load_ms_" + device] = load;
+  metrics["compiles"] = static_cast<double>(plan.predicted.program_count);
+  if (plan.choice.ranks) {
+    metrics["ranks"] = static_cast<double>(plan.choice.ranks->ranks.size());
+    metrics["exchange_rows"] = static_cast<double>(plan.choice.ranks->rows());
+    if (plan.choice.ranks->knows_links()) {
+      metrics["exchange_ms"] = std::accumulate(plan.choice.ranks->exchange_ms.begin(),
+                                               plan.choice.ranks->exchange_ms.end(), 0.0);
     }
-    metrics["exchange_bytes"] = static_cast<double>(plan.ranks->bytes());
-    metrics["halo_rows"] = static_cast<double>(plan.ranks->halo());
-    metrics["ranks_makespan_ms"] = plan.ranks->makespan_ms();
+    metrics["exchange_bytes"] = static_cast<double>(plan.choice.ranks->bytes());
+    metrics["halo_rows"] = static_cast<double>(plan.choice.ranks->halo());
+    metrics["ranks_makespan_ms"] = plan.choice.ranks->makespan_ms();
   }
-  if (plan.exchange) {
-    const LayerCrossing all = all_layers(*plan.exchange);
+  if (plan.choice.exchange) {
+    const LayerCrossing all = all_layers(*plan.choice.exchange);
     metrics["exchange_rows"] = static_cast<double>(all.rows);
     metrics["exchange_bytes"] = static_cast<double>(all.bytes);
     metrics["halo_rows"] = static_cast<double>(all.halo);
@@ -256,29 +259,30 @@ std::map<std::string, double> plan_metrics(const Plan& plan) {
   return metrics;
 }
 
-std::string format_plan_report(const Plan& plan) {
+std::string format_plan_report(const GnnPlan& plan) {
   std::string text = sweep_table(plan) + cut_text(plan) + "\n" + loads_table(plan) + "\n" +
                      device_plans_table(plan) + "\n" + classes_table(plan) + "\n";
-  text += "makespan " + ms_text(plan.makespan_ms) + " ms, at least " +
-          ms_text(plan.lower_bound_ms) + " ms (gap " + percent_text(plan.gap) + "); largest load " +
-          ms_text(plan.max_load_ms) + " ms, at least " + ms_text(plan.load_bound_ms) + " ms (gap " +
-          percent_text(plan.load_gap) + ")\n";
-  text += "least largest load found: " + ms_text(plan.least_load_ms) + " ms (gap " +
-          percent_text(plan.least_load_gap) +
+  text += "makespan " + ms_text(plan.predicted.makespan_ms) + " ms, at least " +
+          ms_text(plan.proof.lower_bound_ms) + " ms (gap " + percent_text(plan.proof.gap) +
+          "); largest load " + ms_text(plan.predicted.max_load_ms) + " ms, at least " +
+          ms_text(plan.proof.load_bound_ms) + " ms (gap " + percent_text(plan.proof.load_gap) +
+          ")\n";
+  text += "least largest load found: " + ms_text(plan.proof.least_load_ms) + " ms (gap " +
+          percent_text(plan.proof.least_load_gap) +
           (selection_is_proven(plan) ? ", proven optimal)\n" : ")\n");
-  if (const auto& single = plan.best_single_device) {
+  if (const auto& single = plan.predicted.best_single_device) {
     text += "best single device: " + single->device + " " + ms_text(single->ms) +
             " ms at k = " + std::to_string(single->k) + "; speed-up " +
-            fixed_text(plan.speedup, 2) + "\n";
+            fixed_text(plan.predicted.speedup, 2) + "\n";
   }
-  text += std::to_string(plan.program_count) + " static programs to compile (" +
-          ms_text(plan.compile_ms) + " ms), " + std::to_string(plan.plan_switches) +
-          " plan switches, " + std::to_string(plan.extrapolated) +
-          " estimates outside the measured range\n";
+  text += std::to_string(plan.predicted.program_count) + " static programs to compile (" +
+          ms_text(plan.predicted.compile_ms) + " ms), " +
+          std::to_string(plan.predicted.plan_switches) + " plan switches, " +
+          std::to_string(plan.predicted.extrapolated) + " estimates outside the measured range\n";
   text += switches_text(plan);
-  for (const std::string& reason : plan.uncertain) text += "uncertain: " + reason + "\n";
-  if (plan.ranks) text += ranks_text(*plan.ranks);
-  if (plan.exchange) text += exchange_text(*plan.exchange);
+  for (const std::string& reason : plan.predicted.uncertain) text += "uncertain: " + reason + "\n";
+  if (plan.choice.ranks) text += ranks_text(*plan.choice.ranks);
+  if (plan.choice.exchange) text += exchange_text(*plan.choice.exchange);
   return text;
 }
 
@@ -295,8 +299,9 @@ std::string gantt_svg(const PlanResult& result) {
   std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" +
                     number(kLeft + kWidth + 20) + "\" height=\"" + number(height) +
                     "\" font-family=\"sans-serif\" font-size=\"11\">\n";
-  svg += "<text x=\"8\" y=\"18\">k = " + std::to_string(result.plan.k) + ", makespan " +
-         number(makespan) + " ms, bound " + number(result.plan.lower_bound_ms) + " ms</text>\n";
+  svg += "<text x=\"8\" y=\"18\">k = " + std::to_string(result.plan.choice.k) + ", makespan " +
+         number(makespan) + " ms, bound " + number(result.plan.proof.lower_bound_ms) +
+         " ms</text>\n";
   static constexpr const char* kColors[] = {"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1",
                                             "#76b7b2", "#edc948", "#9c755f", "#ff9da7", "#bab0ac"};
   std::map<std::string, std::size_t> color_of;

@@ -4,16 +4,16 @@
 #include <map>
 #include <string>
 
-#include "gnn/plan/plan_document.hpp"
-#include "gnn/plan/plan_gnn.hpp"
+#include "gnn/plan/document/plan_document.hpp"
+#include "gnn/plan/find_plan.hpp"
 
 namespace npu::gnn {
 
 /// Every number at the top level of the plan, the loads as "load_ms_DEVICE", and the number of
 /// programs as "compiles".
-std::map<std::string, double> plan_metrics(const Plan& plan);
+std::map<std::string, double> plan_metrics(const GnnPlan& plan);
 /// Tables for people.
-std::string format_plan_report(const Plan& plan);
+std::string format_plan_report(const GnnPlan& plan);
 /// The simulated schedule as a drawing.
 std::string gantt_svg(const PlanResult& result);
 /// The simulated schedule as Chrome trace JSON.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a plan take to compute: the schedule of each rank's parts by themselves. The
-// planner simulates it, the check replays it by code of its own (replay_clusters.cpp).
+// What the ranks of a plan take to compute: the schedule of each rank's parts by themselves, as it
+// is simulated.
 #include "gnn/plan/rank_makespan.hpp"
 
 #include <algorithm>
@@ -14,14 +14,6 @@ namespace npu::gnn {
 namespace {
 
 double rounded_ms(double ms) { return std::round(ms * 1e6) / 1e6; }
-
-std::map<std::int64_t, std::size_t> ranks_of_parts(const RankPlan& plan) {
-  std::map<std::int64_t, std::size_t> rank_of;
-  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    for (const std::int32_t part : plan.ranks[r].parts) rank_of[part] = r;
-  }
-  return rank_of;
-}
 
 SimItem sim_item_of(const PlanCandidate& candidate, std::int32_t cluster) {
   SimItem item;
@@ -38,23 +30,10 @@ SimItem sim_item_of(const PlanCandidate& candidate, std::int32_t cluster) {
 
 }  // namespace
 
-double RankPlan::makespan_ms() const noexcept {
-  double sum = 0;
-  for (const double ms : exchange_ms) sum += ms;
-  for (std::size_t l = 0; l < row_bytes.size(); ++l) {
-    double longest = 0;
-    for (const RankShare& rank : ranks) {
-      if (l < rank.compute_ms.size()) longest = std::max(longest, rank.compute_ms[l]);
-    }
-    sum += longest;
-  }
-  return rounded_ms(sum);
-}
-
 void predict_compute(const PlanInput& input, const PartsPlan& parts, RankPlan& plan) {
-  const std::map<std::int64_t, std::size_t> rank_of = ranks_of_parts(plan);
+  const std::map<std::int64_t, std::size_t> rank_of = plan.ranks_of_parts();
   const std::vector<double> switch_ms = input.profile.switch_ms();
-  for (RankShare& rank : plan.ranks) rank.compute_ms.clear();
+  for (PlannedRank& rank : plan.ranks) rank.compute_ms.clear();
   for (std::size_t l = 0; l < parts.layers.size(); ++l) {
     const LayerPlan& layer = parts.layers[l];
     const DevicePlanCosts costs(input.profile, input.layers[l], input.settings);
@@ -76,26 +55,6 @@ void predict_compute(const PlanInput& input, const PartsPlan& parts, RankPlan& p
       const SimResult schedule = simulate(items[r], resource_of, switch_ms);
       plan.ranks[r].compute_ms.push_back(rounded_ms(schedule.makespan_ms));
     }
-  }
-}
-
-void verify_compute(const RankPlan& plan, std::size_t layer, const std::vector<ReplayTask>& tasks,
-                    const std::vector<std::int64_t>& part_at, const std::vector<double>& switch_ms,
-                    const RankComplaint& complain) {
-  const std::map<std::int64_t, std::size_t> rank_of = ranks_of_parts(plan);
-  std::vector<std::vector<ReplayTask>> of_rank(plan.ranks.size());
-  for (const ReplayTask& task : tasks) {
-    const auto rank = rank_of.find(part_at[task.position]);
-    if (rank != rank_of.end()) of_rank[rank->second].push_back(task);
-  }
-  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    const std::vector<double>& stated = plan.ranks[r].compute_ms;
-    const double counted = replay_clusters(of_rank[r], switch_ms).makespan_ms;
-    if (layer < stated.size() && std::abs(stated[layer] - counted) <= 1e-5 + 1e-6 * counted) {
-      continue;
-    }
-    complain("/ranks/" + std::to_string(r) + "/compute_ms/" + std::to_string(layer),
-             "recomputed as " + std::to_string(counted) + " ms");
   }
 }
 

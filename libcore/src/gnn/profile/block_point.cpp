@@ -24,12 +24,10 @@ bool runs_all(const std::vector<std::string>& refusals, std::int32_t first, std:
 double block_bytes(const LayerInfo& info, const BlockPoint& point) {
   double bytes = 0;
   for (const StageTensor& tensor : info.tensors) {
-    const bool made = tensor.producer >= point.first && tensor.producer <= point.last;
-    const bool read =
-        std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
-                    [&](std::int32_t c) { return c >= point.first && c <= point.last; });
+    const bool made = tensor.is_made_in(point.first, point.last);
     const bool inside = made && !tensor.consumers.empty() && tensor.consumers.back() <= point.last;
-    if ((made || read) && !inside) bytes += bytes_at(tensor, point);
+    if (inside) continue;
+    if (made || tensor.is_read_in(point.first, point.last)) bytes += bytes_at(tensor, point);
   }
   for (std::int32_t s = point.first; s <= point.last; ++s) {
     bytes += info.stages[index_of(s - 1)].weight_bytes;

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "gnn/block/gnn_programs.hpp"
 #include "gnn/model/stage_table.hpp"
-#include "gnn/run/gnn_programs.hpp"
 
 namespace npu::gnn {
 

@@ -20,6 +20,9 @@
 #include <memory>
 #include <set>
 
+#include "gnn/block/bfloat16_features.hpp"
+#include "gnn/block/gnn_block.hpp"
+#include "gnn/block/tensor_rows.hpp"
 #include "gnn/graph/graph_reader.hpp"
 #include "gnn/model/staged_model.hpp"
 #include "gnn/profile/block_point.hpp"
@@ -29,11 +32,8 @@
 #include "gnn/profile/measure_switches.hpp"
 #include "gnn/profile/profile_grid.hpp"
 #include "gnn/profile/sample_graph.hpp"
-#include "gnn/run/bfloat16_features.hpp"
-#include "gnn/run/gnn_block.hpp"
 #include "gnn/run/plan_loader.hpp"
-#include "gnn/run/tensor_rows.hpp"
-#include "npu/ir/json_reader.hpp"
+#include "npu/device/backend.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/target/target.hpp"
@@ -51,7 +51,7 @@ constexpr std::int64_t kPad = 1000;
 
 class Profiler {
  public:
-  Profiler(const ProfileOptions& options, Diagnostics& diagnostics)
+  Profiler(const ProfileStagesOptions& options, Diagnostics& diagnostics)
       : options_(options), diagnostics_(diagnostics) {}
 
   StageTable run(const ProgressCallback& progress) {
@@ -438,11 +438,10 @@ class Profiler {
           skewed_graph(point.n - padding, local - (point.n - padding), point.m);
     }
     const auto start = Clock::now();
-    setup.block = std::make_unique<GnnBlock>(model_, point.layer, point.first, point.last,
-                                             setup.shape, device, weights_);
+    const BlockRequest request{point.layer, point.first, point.last, setup.shape};
+    setup.block = std::make_unique<GnnBlock>(model_, request, device, weights_);
     setup.compile_ms = milliseconds_since(start);
-    const Graph graph = read_valid_graph(
-        model_.block(point.layer, point.first, point.last, setup.shape).dump(), "block");
+    const Graph graph = model_.block(point.layer, point.first, point.last, setup.shape);
     for (const TensorId id : graph.graph_inputs()) {
       const TensorInfo& tensor = graph.tensor(id);
       if (tensor.name == kEdgeInput) continue;
@@ -492,10 +491,8 @@ class Profiler {
     bool ends_layer = false;
     bool reads_halo = false;
     for (const StageTensor& tensor : info.tensors) {
-      const bool is_made = tensor.producer >= point.first && tensor.producer <= point.last;
-      const bool is_read =
-          std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
-                      [&](std::int32_t c) { return c >= point.first && c <= point.last; });
+      const bool is_made = tensor.is_made_in(point.first, point.last);
+      const bool is_read = tensor.is_read_in(point.first, point.last);
       ends_layer = ends_layer || (is_made && !tensor.consumers.empty() &&
                                   tensor.consumers.back() > info.stage_count());
       reads_halo = reads_halo || (tensor.local_rows && (is_made || is_read));
@@ -549,7 +546,7 @@ class Profiler {
     return rows;
   }
 
-  const ProfileOptions& options_;
+  const ProfileStagesOptions& options_;
   Diagnostics& diagnostics_;
   StagedModel model_;
   std::map<std::string, Tensor> weights_;
@@ -573,7 +570,7 @@ class Profiler {
 
 }  // namespace
 
-StageTable profile_stages(const ProfileOptions& options, const ProgressCallback& progress,
+StageTable profile_stages(const ProfileStagesOptions& options, const ProgressCallback& progress,
                           Diagnostics& diagnostics) {
   return Profiler(options, diagnostics).run(progress);
 }

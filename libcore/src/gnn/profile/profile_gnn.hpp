@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "gnn/model/stage_table.hpp"
-#include "gnn/run/gnn_runner.hpp"
+#include "gnn/run/run_options.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/progress.hpp"
 
 namespace npu::gnn {
 
 /// What npu-profile can be asked for.
-struct ProfileOptions {
+struct ProfileStagesOptions {
   std::string model;
   std::string weights;  ///< empty: the file that the model names
   std::string target = "host";
@@ -37,7 +37,7 @@ struct ProfileOptions {
 
 /// Measures every block of every layer on every device that runs it. `progress` is called for each
 /// point; if it returns false, the table so far is the result.
-StageTable profile_stages(const ProfileOptions& options, const ProgressCallback& progress,
+StageTable profile_stages(const ProfileStagesOptions& options, const ProgressCallback& progress,
                           Diagnostics& diagnostics);
 
 /// Tables for people.

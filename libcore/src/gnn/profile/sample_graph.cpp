@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "gnn/run/tensor_rows.hpp"
+#include "gnn/block/tensor_rows.hpp"
 #include "npu/support/ids.hpp"
 #include "support/mixed.hpp"
 

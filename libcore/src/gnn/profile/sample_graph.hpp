@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "gnn/run/gnn_block.hpp"
+#include "gnn/block/block_run.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::gnn {

@@ -13,27 +13,23 @@ namespace npu::gnn {
 namespace {
 
 bool reads_edges(const LayerInfo& layer, const ShareTask& task) {
-  const auto is_inside = [&](std::int32_t stage) {
-    return stage >= task.first && stage <= task.last;
-  };
   return std::any_of(layer.tensors.begin(), layer.tensors.end(), [&](const StageTensor& tensor) {
     return tensor.edge_bytes > 0 &&
-           (is_inside(tensor.producer) ||
-            std::any_of(tensor.consumers.begin(), tensor.consumers.end(), is_inside));
+           (tensor.is_made_in(task.first, task.last) || tensor.is_read_in(task.first, task.last));
   });
 }
 
 }  // namespace
 
-UnitKey unit_of(const StagedModel& model, std::int32_t layer, const ShareTask& task,
-                std::int32_t device, bool is_static, std::int64_t pad) {
-  UnitKey key{.device = device,
-              .layer = layer,
-              .first = task.first,
-              .last = task.last,
-              .owned = task.view.owned,
-              .local = task.view.local,
-              .edges = task.view.edges()};
+BlockKey block_key(const StagedModel& model, std::int32_t layer, const ShareTask& task,
+                   std::int32_t device, bool is_static, std::int64_t pad) {
+  BlockKey key{.device = device,
+               .layer = layer,
+               .first = task.first,
+               .last = task.last,
+               .owned = task.view.owned,
+               .local = task.view.local,
+               .edges = task.view.edges()};
   if (!is_static) return key;
   const auto padded = [&](std::int64_t value) {
     return std::max<std::int64_t>(1, (value + pad - 1) / pad) * pad;
@@ -46,7 +42,7 @@ UnitKey unit_of(const StagedModel& model, std::int32_t layer, const ShareTask& t
 
 BlockTable::BlockTable(const StagedModel& model, const std::map<std::string, Tensor>& weights,
                        const std::vector<GnnDevice>& devices, std::int64_t pad,
-                       const UnitStore* units)
+                       const BlockStore* units)
     : model_(model),
       weights_(weights),
       devices_(devices),
@@ -56,17 +52,17 @@ BlockTable::BlockTable(const StagedModel& model, const std::map<std::string, Ten
 const GnnBlock& BlockTable::block(std::int32_t layer, const ShareTask& task, std::int32_t device,
                                   bool is_moved) {
   const GnnDevice& on = devices_[index_of(device)];
-  const UnitKey key = unit_of(model_, layer, task, device, on.is_static, pad_);
+  const BlockKey key = block_key(model_, layer, task, device, on.is_static, pad_);
   const std::lock_guard lock(mutex_);
   auto& block = blocks_[key];
   if (block == nullptr) {
     const auto start = Clock::now();
-    std::optional<StoredUnit> unit;
+    std::optional<CompiledBlock> unit;
     if (units_ != nullptr) unit = units_->find(key, on);
     if (units_ != nullptr && !unit && !is_moved) units_->refuse_missing(key, on.name);
-    block = std::make_unique<GnnBlock>(model_, layer, task.first, task.last,
-                                       BlockShape{key.owned, key.local, key.edges}, on, weights_,
-                                       unit ? &*unit : nullptr);
+    const BlockRequest request{key.layer, key.first, key.last, key.shape(),
+                               unit ? &*unit : nullptr};
+    block = std::make_unique<GnnBlock>(model_, request, on, weights_);
     if (unit) {
       ++loaded_units_;
     } else {

@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "gnn/block/gnn_block.hpp"
 #include "gnn/model/staged_model.hpp"
-#include "gnn/run/gnn_block.hpp"
+#include "gnn/run/block_store.hpp"
 #include "gnn/run/task_graph.hpp"
-#include "gnn/run/unit_store.hpp"
 
 namespace npu::gnn {
 
 /// The unit that computes a task of a layer (from 1) on a device: its shape is rounded up to
 /// multiples of `pad` if the device is static. O(tensors of the layer).
-UnitKey unit_of(const StagedModel& model, std::int32_t layer, const ShareTask& task,
-                std::int32_t device, bool is_static, std::int64_t pad);
+BlockKey block_key(const StagedModel& model, std::int32_t layer, const ShareTask& task,
+                   std::int32_t device, bool is_static, std::int64_t pad);
 
 /// The compiled blocks of a plan: one for each device, range of stages and shape. Refers to what it
 /// is made of.
@@ -27,7 +27,7 @@ class BlockTable {
   /// `pad` is the quantum of the shapes of static devices. With `units`, programs come from there.
   BlockTable(const StagedModel& model, const std::map<std::string, Tensor>& weights,
              const std::vector<GnnDevice>& devices, std::int64_t pad,
-             const UnitStore* units = nullptr);
+             const BlockStore* units = nullptr);
 
   /// The block that computes a task of a layer (from 1) on a device; compiles it at the first call.
   /// With units nothing is compiled, except if `is_moved`, which says that another device failed.
@@ -49,9 +49,9 @@ class BlockTable {
   const std::map<std::string, Tensor>& weights_;
   const std::vector<GnnDevice>& devices_;
   std::int64_t pad_;
-  const UnitStore* units_;
+  const BlockStore* units_;
   std::mutex mutex_;  // of what follows, and of the devices' caches and counts
-  std::map<UnitKey, std::unique_ptr<GnnBlock>> blocks_;
+  std::map<BlockKey, std::unique_ptr<GnnBlock>> blocks_;
   double compile_ms_ = 0;
   std::int32_t fused_ = 0;
   std::int32_t products_first_ = 0;

@@ -10,7 +10,8 @@
 #include <numeric>
 #include <utility>
 
-#include "gnn/plan/device_cover.hpp"
+#include "gnn/model/edge_sums.hpp"
+#include "gnn/plan/document/plan_crossings.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 
@@ -19,18 +20,18 @@ namespace {
 
 class DeviceLayouter {
  public:
-  DeviceLayouter(const Plan& plan, const CsrGraph& in_edges,
+  DeviceLayouter(const GnnPlan& plan, const CsrGraph& in_edges,
                  const std::vector<std::int32_t>& part_of, const std::string& file, bool is_max)
       : plan_(plan),
         graph_(in_edges),
         part_of_(part_of),
         file_(file),
         is_max_(is_max),
-        members_(index_of(plan.k)) {
+        members_(index_of(plan.choice.k)) {
     for (std::int32_t v = 0; v < graph_.node_count(); ++v) {
       members_[index_of(part_of_[index_of(v)])].push_back(v);
     }
-    rows_.parts.resize(index_of(plan.k));
+    rows_.parts.resize(index_of(plan.choice.k));
     if (is_max) rows_.local.take_largest();
   }
 
@@ -38,7 +39,7 @@ class DeviceLayouter {
     rows_.own_nodes.resize(index_of(graph_.node_count()));
     std::iota(rows_.own_nodes.begin(), rows_.own_nodes.end(), 0);
     std::int64_t sums = 0;
-    for (const PartCover& cover : plan_.exchange->parts) {
+    for (const PartCover& cover : plan_.choice.exchange->parts) {
       sums += std::count_if(cover.cover.begin(), cover.cover.end(),
                             [](const CrossingRow& row) { return row.is_sum; });
     }
@@ -48,7 +49,7 @@ class DeviceLayouter {
     zeros_ = static_cast<std::int32_t>(rows_.own_count() + sums);
     rows_.row_count = zeros_ + std::int64_t{1};
     local_of_row_.assign(index_of(rows_.row_count), -1);
-    for (const PartCover& cover : plan_.exchange->parts) add_part(cover);
+    for (const PartCover& cover : plan_.choice.exchange->parts) add_part(cover);
     if (rows_.local.size() != sums) refuse("a cover has a sum twice");
     rows_.local.shrink();
     rows_.holds_sums = true;
@@ -120,7 +121,7 @@ class DeviceLayouter {
 
   // A part whose sums have one edge each reads no zeros, but has a row of them.
   void check_sizes() {
-    for (const PlanSubgraph& stated : plan_.subgraphs) {
+    for (const PlanSubgraph& stated : plan_.choice.subgraphs) {
       Subgraph& part = rows_.parts[index_of(stated.size.id)];
       if (part.nodes.empty()) continue;
       const std::int64_t rows = stated.size.n - stated.size.saved;
@@ -134,7 +135,7 @@ class DeviceLayouter {
     }
   }
 
-  const Plan& plan_;
+  const GnnPlan& plan_;
   const CsrGraph& graph_;
   const std::vector<std::int32_t>& part_of_;
   const std::string& file_;
@@ -147,8 +148,9 @@ class DeviceLayouter {
 
 }  // namespace
 
-DeviceLayout lay_out_devices(const Plan& plan, const StagedModel& model, const CsrGraph& in_edges,
-                             const std::vector<std::int32_t>& part_of, const std::string& file) {
+DeviceLayout lay_out_devices(const GnnPlan& plan, const StagedModel& model,
+                             const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                             const std::string& file) {
   const EdgeSums sums = edge_sums(model);
   if (!sums.refusal.empty()) {
     throw Error(ErrorCode::kInvalidGraph, "only features may cross: " + sums.refusal,
@@ -159,7 +161,7 @@ DeviceLayout lay_out_devices(const Plan& plan, const StagedModel& model, const C
   layout.crosses = crossing_device_plans(plan, model);
   layout.neutral_degree = sums.neutral_degree;
   layout.row_bytes.assign(model.layers.size(), 0);
-  for (const PlanCluster& cluster : plan.clusters) {
+  for (const PlanCluster& cluster : plan.choice.clusters) {
     const std::size_t l = index_of(cluster.layer - 1);
     if (l >= layout.row_bytes.size() || layout.crosses[index_of(cluster.device_plan)] == 0)
       continue;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "csr/csr_graph.hpp"
+#include "gnn/exchange/rank_layout.hpp"
 #include "gnn/model/staged_model.hpp"
-#include "gnn/plan/plan_document.hpp"
-#include "gnn/run/rank_layout.hpp"
+#include "gnn/plan/document/plan_document.hpp"
 
 namespace npu::gnn {
 
@@ -26,7 +26,8 @@ struct DeviceLayout {
 /// Throws Error kInvalidGraph if the model has no such sums, if the plan's covers do not cover the
 /// edges of the graph, or if a part is not as large as the plan says; `file` is the plan's.
 /// O(nodes + edges).
-DeviceLayout lay_out_devices(const Plan& plan, const StagedModel& model, const CsrGraph& in_edges,
-                             const std::vector<std::int32_t>& part_of, const std::string& file);
+DeviceLayout lay_out_devices(const GnnPlan& plan, const StagedModel& model,
+                             const CsrGraph& in_edges, const std::vector<std::int32_t>& part_of,
+                             const std::string& file);
 
 }  // namespace npu::gnn

@@ -10,7 +10,7 @@
 namespace npu::gnn {
 namespace {
 
-Json simulated_json(const RunReport& report) {
+Json simulated_json(const RunPlanReport& report) {
   return {{"simulated", true},
           {"predicted_ms", report.predicted_ms},
           {"simulated_ms", *report.simulated_ms},
@@ -28,10 +28,10 @@ Json comparison_json(const Comparison& comparison) {
 }
 
 // Steps and the time that each device spent on them.
-void write_steps(const RunReport& report, Json& json) {
+void write_steps(const RunPlanReport& report, Json& json) {
   Json& steps = json["steps"] = Json::array();
   std::map<std::string, double> busy_ms;
-  for (const RunStep& step : report.steps) {
+  for (const PlanRunStep& step : report.steps) {
     const std::string& device = report.devices[index_of(step.device)];
     const double ms = step.end_ms - step.start_ms;
     Json item = {{"kind", "block"},     {"id", step.subgraph},
@@ -58,19 +58,19 @@ Json ranks_json(const RankReport& ranks) {
   for (const RankReport::Layer& layer : ranks.layers) {
     layers.push_back({{"layer", layer.layer}, {"ms", layer.ms}, {"hidden_ms", layer.hidden_ms}});
   }
-  Json& shares = json["ranks"] = Json::array();
-  for (const RankReport::Share& share : ranks.shares) {
-    Json& item = shares.emplace_back(Json::object());
-    item["rank"] = shares.size() - 1;
-    if (share.predicted_ms) item["predicted_ms"] = *share.predicted_ms;
-    item["compute_ms"] = share.compute_ms;
-    item["held_ms"] = share.held_ms;
-    item["planned_bytes"] = share.planned_bytes;
-    item["peak_bytes"] = share.peak_bytes;
-    if (!share.streams) continue;
-    item["blocks_read"] = share.blocks_read;
-    item["bytes_read"] = share.bytes_read;
-    item["reads_of_row"] = share.reads_of_row;
+  Json& list = json["ranks"] = Json::array();
+  for (const RankReport::Rank& rank : ranks.ranks) {
+    Json& item = list.emplace_back(Json::object());
+    item["rank"] = list.size() - 1;
+    if (rank.predicted_ms) item["predicted_ms"] = *rank.predicted_ms;
+    item["compute_ms"] = rank.compute_ms;
+    item["held_ms"] = rank.held_ms;
+    item["planned_bytes"] = rank.planned_bytes;
+    item["peak_bytes"] = rank.peak_bytes;
+    if (!rank.streams) continue;
+    item["blocks_read"] = rank.blocks_read;
+    item["bytes_read"] = rank.bytes_read;
+    item["reads_of_row"] = rank.reads_of_row;
   }
   Json& pairs = json["pairs"] = Json::array();
   for (const RankReport::Pair& pair : ranks.pairs) {
@@ -108,32 +108,32 @@ std::string exchange_text(const ExchangeReport& exchange) {
          fixed_text(exchange.sums_ms, 3) + " ms\n";
 }
 
-std::string shares_table(const RankReport& ranks) {
+std::string ranks_table(const RankReport& ranks) {
   std::vector<std::vector<std::string>> rows{
       {">rank", ">predicted ms", ">computed ms", ">held ms", ">planned", ">peak memory", "read"}};
-  for (const RankReport::Share& share : ranks.shares) {
+  for (const RankReport::Rank& rank : ranks.ranks) {
     rows.push_back({std::to_string(rows.size() - 1),
-                    share.predicted_ms ? fixed_text(*share.predicted_ms, 3) : "-",
-                    fixed_text(share.compute_ms, 3), fixed_text(share.held_ms, 3),
-                    bytes_text(static_cast<double>(share.planned_bytes)),
-                    bytes_text(static_cast<double>(share.peak_bytes)),
-                    share.streams ? bytes_text(static_cast<double>(share.bytes_read)) + " in " +
-                                        std::to_string(share.blocks_read) + " blocks, each row " +
-                                        fixed_text(share.reads_of_row, 2) + " times a layer"
-                                  : ""});
+                    rank.predicted_ms ? fixed_text(*rank.predicted_ms, 3) : "-",
+                    fixed_text(rank.compute_ms, 3), fixed_text(rank.held_ms, 3),
+                    bytes_text(static_cast<double>(rank.planned_bytes)),
+                    bytes_text(static_cast<double>(rank.peak_bytes)),
+                    rank.streams ? bytes_text(static_cast<double>(rank.bytes_read)) + " in " +
+                                       std::to_string(rank.blocks_read) + " blocks, each row " +
+                                       fixed_text(rank.reads_of_row, 2) + " times a layer"
+                                 : ""});
   }
   return table_text(rows);
 }
 
 // Which runs the measured time is of.
-std::string measured_of(const RunReport& report) {
+std::string measured_of(const RunPlanReport& report) {
   if (!report.bench) return "the first run";
   return "the median of " + std::to_string(report.bench->runs) + " further runs";
 }
 
 }  // namespace
 
-std::string format_run_times(const RunReport& report) {
+std::string format_run_times(const RunPlanReport& report) {
   if (report.simulated_ms) return {};
   std::string text = "first run " + fixed_text(report.first_ms, 3) +
                      " ms: it also makes memory, threads and caches warm\n";
@@ -146,13 +146,13 @@ std::string format_run_times(const RunReport& report) {
             bytes_text(static_cast<double>(ranks->bytes)) + " in all, " +
             fixed_text(ranks->exchange_ms, 3) + " ms on the first rank, of which " +
             fixed_text(ranks->hidden_ms, 3) + " ms while it computed what needs none of them\n" +
-            shares_table(*ranks);
+            ranks_table(*ranks);
   }
   if (report.exchange) text += exchange_text(*report.exchange);
   return text + "predicted " + fixed_text(report.predicted_ms, 3) + " ms, for runs when warm\n\n";
 }
 
-Json to_json(const RunReport& report) {
+Json to_json(const RunPlanReport& report) {
   if (report.simulated_ms) return simulated_json(report);
   Json json;
   json["outputs"] =
@@ -184,16 +184,16 @@ Json to_json(const RunReport& report) {
   return json;
 }
 
-std::map<std::string, double> run_metrics(const RunReport& report) {
+std::map<std::string, double> run_metrics(const RunPlanReport& report) {
   return report_metrics(to_json(report));
 }
 
-std::string run_trace(const RunReport& report) {
+std::string run_trace(const RunPlanReport& report) {
   ChromeTrace trace;
   for (std::size_t d = 0; d < report.devices.size(); ++d) {
     trace.name_track(static_cast<int>(d) + 1, report.devices[d]);
   }
-  for (const RunStep& step : report.steps) {
+  for (const PlanRunStep& step : report.steps) {
     const double ms = step.end_ms - step.start_ms;
     Json args = {{"layer", step.layer}, {"measured_ms", ms}};
     if (step.predicted_ms) args["predicted_ms"] = *step.predicted_ms;

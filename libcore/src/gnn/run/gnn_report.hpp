@@ -9,17 +9,18 @@
 
 #include "npu/runtime/compare.hpp"
 #include "npu/support/json.hpp"
+#include "npu/support/progress.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::gnn {
 
 /// A block of the last run.
-struct RunStep {
+struct PlanRunStep {
   std::int32_t layer = 1;
   std::int32_t subgraph = 0;
   std::int32_t first = 1;  ///< stages
   std::int32_t last = 1;
-  std::int32_t device = 0;  ///< index into RunReport::devices
+  std::int32_t device = 0;  ///< index into RunPlanReport::devices
   double start_ms = 0;      ///< since the run began
   double end_ms = 0;
   bool moved = false;                  ///< to another device than the plan's
@@ -54,18 +55,18 @@ struct RankReport {
   };
   std::vector<Layer> layers;
   /// A rank: what the plan predicts of it beside what it measured.
-  struct Share {
+  struct Rank {
     std::optional<double> predicted_ms;  ///< to compute all layers; nothing: the plan does not say
     double compute_ms = 0;               ///< in the last run, exchanges that held it up left out
     double held_ms = 0;                  ///< in the last run, by exchanges
     bool streams = false;                ///< rows of nodes are in files
-    std::int64_t planned_bytes = 0;      ///< RankShare::memory_bytes, or ::streamed_bytes
+    std::int64_t planned_bytes = 0;      ///< PlannedRank::memory_bytes, or ::streamed_bytes
     std::int64_t blocks_read = 0;        ///< of such files, in the last run
     std::int64_t bytes_read = 0;
     double reads_of_row = 0;      ///< how often a row was read in a layer, on average
     std::int64_t peak_bytes = 0;  ///< that the process has had in memory, libraries included
   };
-  std::vector<Share> shares;
+  std::vector<Rank> ranks;
   struct Pair {
     std::int32_t from = 0;
     std::int32_t to = 0;
@@ -88,7 +89,7 @@ struct ExchangeReport {
 };
 
 /// The result of running a plan; npu-run(1) lists its keys.
-struct RunReport {
+struct RunPlanReport {
   std::int32_t k = 1;
   double predicted_ms = 0;
   /// Set if the plan's times were replayed instead of computing; besides it only k and the
@@ -96,7 +97,7 @@ struct RunReport {
   std::optional<double> simulated_ms;
   Shape output;
   std::vector<std::string> devices;
-  std::vector<RunStep> steps;
+  std::vector<PlanRunStep> steps;
   double first_ms = 0;
   double measured_ms = 0;  ///< median of the later runs; the first if it is the only one
   double load_ms = 0;
@@ -114,12 +115,25 @@ struct RunReport {
   std::optional<ExchangeReport> exchange;
 };
 
-Json to_json(const RunReport& report);
+/// What running a plan gives.
+struct RunPlanResult {
+  RunPlanReport report;
+  Tensor output;       ///< [nodes, features]
+  bool within = true;  ///< the comparison, if any, held
+  /// False on all ranks of a plan but one: nothing is to be said here, and what follows has no
+  /// meaning. If all have failed, that one throws, and the process that it ends is the only one
+  /// with a status other than 0: launchers end all others as soon as they see the first such
+  /// status.
+  bool speaks = true;
+  PhaseTimes times;
+};
+
+Json to_json(const RunPlanReport& report);
 /// What first_ms, measured_ms and predicted_ms measure, for people; empty if nothing was run.
-std::string format_run_times(const RunReport& report);
+std::string format_run_times(const RunPlanReport& report);
 /// Every number at the top level of the report and in "bench".
-std::map<std::string, double> run_metrics(const RunReport& report);
+std::map<std::string, double> run_metrics(const RunPlanReport& report);
 /// The blocks of the last run as Chrome trace JSON.
-std::string run_trace(const RunReport& report);
+std::string run_trace(const RunPlanReport& report);
 
 }  // namespace npu::gnn

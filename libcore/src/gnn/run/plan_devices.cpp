@@ -10,15 +10,16 @@
 #include <string>
 #include <utility>
 
+#include "npu/device/backend.hpp"
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
 
 namespace npu::gnn {
 namespace {
 
-std::set<std::string> used_devices(const Plan& plan) {
+std::set<std::string> used_devices(const GnnPlan& plan) {
   std::set<std::string> used;
-  for (const PlannedStages& stages : plan.device_plans) {
+  for (const PlannedStages& stages : plan.choice.device_plans) {
     for (const PlannedSegment& segment : stages.segments) {
       for (const PlannedShare& share : segment.shares) used.insert(share.device);
     }
@@ -27,7 +28,7 @@ std::set<std::string> used_devices(const Plan& plan) {
 }
 
 // The backend of a planned device, and the options that the target has for it.
-void choose_backend(const PlanDevice& planned, const RunOptions& options, const Target& target,
+void choose_backend(const PlanDevice& planned, const RunPlanOptions& options, const Target& target,
                     GnnDevice& device, Json& backend_options) {
   const auto chosen =
       std::find_if(options.devices.rbegin(), options.devices.rend(),
@@ -48,7 +49,7 @@ void choose_backend(const PlanDevice& planned, const RunOptions& options, const 
 
 }  // namespace
 
-std::vector<GnnDevice> open_devices(const Plan& plan, const RunOptions& options,
+std::vector<GnnDevice> open_devices(const GnnPlan& plan, const RunPlanOptions& options,
                                     CompileCache& cache, ProgramCounts& counts) {
   const Target target = load_target(options.target.empty() ? plan.settings.target : options.target);
   const std::set<std::string> used = used_devices(plan);

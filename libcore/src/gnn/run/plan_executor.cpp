@@ -15,9 +15,8 @@
 #include <map>
 #include <utility>
 
-#include "gnn/plan/device_cover.hpp"
-#include "gnn/run/bfloat16_features.hpp"
-#include "gnn/run/tensor_rows.hpp"
+#include "gnn/block/bfloat16_features.hpp"
+#include "gnn/block/tensor_rows.hpp"
 #include "npu/support/ids.hpp"
 
 namespace npu::gnn {
@@ -54,7 +53,7 @@ SharedArray<char> rows_that_read(const SubgraphView& view, const std::vector<cha
 }  // namespace
 
 PlanExecutor::PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice>& devices,
-                           const std::string& plan_file, ExecutorOptions options)
+                           const std::string& plan_file, PlanExecutorOptions options)
     : loaded_(loaded),
       devices_(devices),
       options_(std::move(options)),
@@ -63,8 +62,8 @@ PlanExecutor::PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice
       table_(options_.blocks),
       resident_features_(devices.size()) {
   if (table_ == nullptr) {
-    table_ =
-        &own_table_.emplace(loaded.model, loaded.weights, devices, loaded.plan.pad, options_.units);
+    table_ = &own_table_.emplace(loaded.model, loaded.weights, devices, loaded.plan.choice.pad,
+                                 options_.units);
   }
   for (const GnnDevice& device : devices) threads_ = std::max(threads_, device.threads);
   for (std::size_t d = 0; d < devices.size(); ++d) {
@@ -164,7 +163,7 @@ std::vector<std::int64_t> PlanExecutor::rows_crossed(const std::string& host) co
     for (std::size_t t = 0; t < states[l].size(); ++t) {
       const ShareTask& task = graph_.layers[l][t];
       if (devices_[index_of(states[l][t].device)].name == host ||
-          !reads_other_parts(loaded_.model.layers[l], task.first, task.last)) {
+          !loaded_.model.layers[l].reads_other_parts(task.first, task.last)) {
         continue;
       }
       // A share of a segment may read fewer rows than its part.

@@ -11,17 +11,18 @@
 #include <utility>
 #include <vector>
 
+#include "gnn/exchange/late_rows.hpp"
 #include "gnn/run/block_table.hpp"
-#include "gnn/run/late_rows.hpp"
 #include "gnn/run/plan_loader.hpp"
 #include "gnn/run/plan_run.hpp"
 #include "gnn/run/scheduler.hpp"
 #include "gnn/run/segment_values.hpp"
 #include "gnn/run/task_graph.hpp"
+#include "npu/device/backend.hpp"
 
 namespace npu::gnn {
 
-struct ExecutorOptions {
+struct PlanExecutorOptions {
   float padding = 0;  ///< value of rows that are no nodes; NaN shows that none counts
   /// Told of every task that has ended, with the layer from 1; returns false to stop.
   std::function<bool(std::int32_t layer)> goes_on;
@@ -33,7 +34,7 @@ struct ExecutorOptions {
   std::function<void(std::size_t layer, Tensor& input)> before_layer;
   /// Those of them that may come while tasks run; null: none. Outlives the executor.
   LateRows* late = nullptr;
-  const UnitStore* units = nullptr;  ///< of compiled programs; null: blocks are compiled
+  const BlockStore* units = nullptr;  ///< of compiled programs; null: blocks are compiled
   /// Devices that have failed before, with what went wrong: they are given nothing.
   std::map<std::int32_t, std::string> broken = {};
   BlockTable* blocks = nullptr;  ///< shared with other executors; null: one of its own
@@ -49,7 +50,7 @@ class PlanExecutor : public PlanRun, private TaskRunner {
  public:
   /// Compiles the blocks of all tasks.
   PlanExecutor(const LoadedPlan& loaded, const std::vector<GnnDevice>& devices,
-               const std::string& plan_file, ExecutorOptions options);
+               const std::string& plan_file, PlanExecutorOptions options);
 
   /// One run over all layers. Throws what Scheduler::run_layer throws.
   void execute() override;
@@ -82,7 +83,7 @@ class PlanExecutor : public PlanRun, private TaskRunner {
 
   const LoadedPlan& loaded_;
   const std::vector<GnnDevice>& devices_;
-  ExecutorOptions options_;
+  PlanExecutorOptions options_;
   TaskGraph graph_;
   std::optional<BlockTable> own_table_;
   BlockTable* table_;

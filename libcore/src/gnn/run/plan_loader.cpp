@@ -13,16 +13,15 @@
 #include "gnn/graph/features.hpp"
 #include "gnn/graph/graph_reader.hpp"
 #include "gnn/graph/partition_file.hpp"
-#include "gnn/plan/check_plan.hpp"
+#include "gnn/plan/document/check_plan.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
-#include "npu/tensor/safetensors.hpp"
 
 namespace npu::gnn {
 namespace {
 
 template <typename Action>
-std::invoke_result_t<Action> timed(const RunOptions& options, PhaseTimes& times,
+std::invoke_result_t<Action> timed(const RunPlanOptions& options, PhaseTimes& times,
                                    const std::string& phase, const Action& action) {
   report_progress(options.progress, 0, phase);
   const PhaseTimes::Scope scope(times, phase);
@@ -35,13 +34,14 @@ void check_sizes(const LoadedPlan& loaded, const std::string& file) {
     throw Error(ErrorCode::kInvalidGraph, text, {.file = file, .pointer = pointer});
   };
   std::int32_t layers = 0;
-  for (const PlanCluster& cluster : loaded.plan.clusters) layers = std::max(layers, cluster.layer);
+  for (const PlanCluster& cluster : loaded.plan.choice.clusters)
+    layers = std::max(layers, cluster.layer);
   if (index_of(layers) != loaded.model.layers.size()) {
     fail("/clusters", "the plan has " + std::to_string(layers) + " layers, the model " +
                           std::to_string(loaded.model.layers.size()));
   }
-  for (std::size_t i = 0; i < loaded.plan.subgraphs.size(); ++i) {
-    const SubgraphSize& stated = loaded.plan.subgraphs[i].size;
+  for (std::size_t i = 0; i < loaded.plan.choice.subgraphs.size(); ++i) {
+    const SubgraphSize& stated = loaded.plan.choice.subgraphs[i].size;
     const std::string pointer = "/subgraphs/" + std::to_string(i);
     if (index_of(stated.id) >= loaded.parts.size()) {
       fail(pointer + "/id", "part " + std::to_string(stated.id) + " is not below k");
@@ -89,17 +89,17 @@ Tensor with_room_for_sums(Tensor features, const LoadedPlan& loaded) {
 
 }  // namespace
 
-Plan read_runnable_plan(const std::string& path) {
+GnnPlan read_runnable_plan(const std::string& path) {
   const Json document = parse_json(read_file(path), path);
   if (!is_plan(document)) {
     throw Error(ErrorCode::kParse, "expected a plan of npu-plan", {.file = path});
   }
-  Plan plan = plan_from_json(document, path);
+  GnnPlan plan = plan_from_json(document, path);
   check_plan(plan, path);
   return plan;
 }
 
-StagedModel read_plan_model(const Plan& plan, const std::string& path) {
+StagedModel read_plan_model(const GnnPlan& plan, const std::string& path) {
   if (plan.files.model.empty() || plan.files.graph.empty()) {
     throw Error(ErrorCode::kUsage,
                 "the plan was made without a model or a graph: it can only be simulated "
@@ -114,7 +114,7 @@ StagedModel read_plan_model(const Plan& plan, const std::string& path) {
   return model;
 }
 
-CsrGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes& times) {
+CsrGraph read_plan_graph(const GnnPlan& plan, const RunPlanOptions& options, PhaseTimes& times) {
   GraphReadOptions graph_options;
   if (plan.files.node_count_given) graph_options.node_count = plan.files.graph_nodes;
   graph_options.undirected = plan.files.undirected;
@@ -124,7 +124,7 @@ CsrGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes
   });
 }
 
-GraphRows read_plan_rows(const Plan& plan, const RunOptions& options, PhaseTimes& times) {
+GraphRows read_plan_rows(const GnnPlan& plan, const RunPlanOptions& options, PhaseTimes& times) {
   auto file = std::make_shared<const MappedFile>(path_beside(options.plan, plan.files.graph));
   const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->size());
   const bool is_changed = plan.files.undirected || plan.files.one_loop;
@@ -132,20 +132,20 @@ GraphRows read_plan_rows(const Plan& plan, const RunOptions& options, PhaseTimes
   return GraphRows(std::make_shared<const CsrGraph>(read_plan_graph(plan, options, times)));
 }
 
-std::vector<std::int32_t> read_plan_partition(const Plan& plan, const std::string& path,
+std::vector<std::int32_t> read_plan_partition(const GnnPlan& plan, const std::string& path,
                                               std::int64_t nodes) {
-  const std::string file = path_beside(path, plan.partition->file);
+  const std::string file = path_beside(path, plan.choice.partition->file);
   if (file.empty()) {
     throw Error(ErrorCode::kUsage,
                 "the plan names no partition file: run npu-plan with -o FILE or --partition-file");
   }
   std::vector<std::int32_t> part_of = parse_partition(read_file(file), file, nodes);
-  if (partition_hash(part_of) != plan.partition->hash) {
+  if (partition_hash(part_of) != plan.choice.partition->hash) {
     throw Error(ErrorCode::kInvalidGraph, "the partition is not the one of the plan",
                 {.file = file});
   }
   for (const std::int32_t part : part_of) {
-    if (part >= plan.k) {
+    if (part >= plan.choice.k) {
       throw Error(ErrorCode::kInvalidGraph, "part " + std::to_string(part) + " is not below k",
                   {.file = file});
     }
@@ -153,35 +153,35 @@ std::vector<std::int32_t> read_plan_partition(const Plan& plan, const std::strin
   return part_of;
 }
 
-LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times) {
+LoadedPlan load_plan(const RunPlanOptions& options, PhaseTimes& times) {
   return load_plan(read_runnable_plan(options.plan), options, times);
 }
 
-LoadedPlan load_plan_parts(Plan stated, const RunOptions& options, PhaseTimes& times) {
+LoadedPlan load_plan_parts(GnnPlan stated, const RunPlanOptions& options, PhaseTimes& times) {
   report_progress(options.progress, 0, "load");
   LoadedPlan loaded;
   loaded.plan = std::move(stated);
-  const Plan& plan = loaded.plan;
+  const GnnPlan& plan = loaded.plan;
   loaded.model = read_plan_model(plan, options.plan);
   const CsrGraph graph = read_plan_graph(plan, options, times);
   loaded.nodes = graph.node_count();
   const std::vector<std::int32_t> part_of =
       read_plan_partition(plan, options.plan, graph.node_count());
-  loaded.parts =
-      timed(options, times, "subgraphs", [&] { return extract_subgraphs(graph, part_of, plan.k); });
+  loaded.parts = timed(options, times, "subgraphs",
+                       [&] { return extract_subgraphs(graph, part_of, plan.choice.k); });
   check_sizes(loaded, options.plan);
-  if (plan.exchange) {
+  if (plan.choice.exchange) {
     loaded.exchange = std::make_shared<const DeviceLayout>(
         lay_out_devices(plan, loaded.model, graph, part_of, options.plan));
     // They can have millions of rows, and nobody reads them again.
-    for (PartCover& part : loaded.plan.exchange->parts) part.cover = {};
+    for (PartCover& part : loaded.plan.choice.exchange->parts) part.cover = {};
   }
   loaded.degree = degrees_of(graph, loaded);
   loaded.weights = load_staged_weights(loaded.model, options.weights);
   return loaded;
 }
 
-LoadedPlan load_plan(Plan stated, const RunOptions& options, PhaseTimes& times) {
+LoadedPlan load_plan(GnnPlan stated, const RunPlanOptions& options, PhaseTimes& times) {
   LoadedPlan loaded = load_plan_parts(std::move(stated), options, times);
   loaded.features =
       timed(options, times, "read the features", [&] { return read_features(options.features); });
@@ -196,21 +196,9 @@ std::vector<std::int32_t> stage_counts(const StagedModel& model) {
   return counts;
 }
 
-std::string precision_of(const Plan& plan, const std::string& asked) {
+std::string precision_of(const GnnPlan& plan, const std::string& asked) {
   if (!asked.empty()) return asked;
   return plan.files.precision.empty() ? "f32" : plan.files.precision;
-}
-
-std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,
-                                                  const std::string& file) {
-  const std::string path = file.empty() ? path_beside(model.file, model.weights_file) : file;
-  std::map<std::string, Tensor> weights;
-  if (path.empty()) return weights;
-  const SafetensorsFile content(path);
-  for (const SafetensorsEntry& entry : content.entries()) {
-    weights[entry.name] = content.tensor(entry);
-  }
-  return weights;
 }
 
 }  // namespace npu::gnn

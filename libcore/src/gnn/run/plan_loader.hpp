@@ -11,9 +11,9 @@
 #include "gnn/graph/binary_graph.hpp"
 #include "gnn/graph/halo.hpp"
 #include "gnn/model/staged_model.hpp"
-#include "gnn/plan/plan_document.hpp"
+#include "gnn/plan/document/plan_document.hpp"
 #include "gnn/run/device_layout.hpp"
-#include "gnn/run/gnn_runner.hpp"
+#include "gnn/run/run_options.hpp"
 #include "gnn/run/task_graph.hpp"
 #include "npu/support/progress.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -22,7 +22,7 @@ namespace npu::gnn {
 
 /// A plan with everything that it takes to run it, checked against each other.
 struct LoadedPlan {
-  Plan plan;
+  GnnPlan plan;
   StagedModel model;
   std::vector<Subgraph> parts;
   std::int64_t nodes = 0;  ///< of the graph
@@ -44,38 +44,34 @@ struct LoadedPlan {
 };
 
 /// A file that has to be a plan.
-Plan read_runnable_plan(const std::string& path);
+GnnPlan read_runnable_plan(const std::string& path);
 
 /// Reads what the plan of `options` names, beside it, and the features. Throws Error for a plan
 /// that names no model, graph or partition, and for files that are not the ones that it was made
 /// for.
-LoadedPlan load_plan(const RunOptions& options, PhaseTimes& times);
+LoadedPlan load_plan(const RunPlanOptions& options, PhaseTimes& times);
 /// The same with the plan, which may have come through a pipe, read already.
-LoadedPlan load_plan(Plan stated, const RunOptions& options, PhaseTimes& times);
+LoadedPlan load_plan(GnnPlan stated, const RunPlanOptions& options, PhaseTimes& times);
 
 /// load_plan without the features: what compiling takes.
-LoadedPlan load_plan_parts(Plan stated, const RunOptions& options, PhaseTimes& times);
+LoadedPlan load_plan_parts(GnnPlan stated, const RunPlanOptions& options, PhaseTimes& times);
 
 /// The precision that a plan runs in: what the options ask for, else that of its times.
-std::string precision_of(const Plan& plan, const std::string& asked);
+std::string precision_of(const GnnPlan& plan, const std::string& asked);
 
 /// Stages of each layer.
 std::vector<std::int32_t> stage_counts(const StagedModel& model);
 
 /// The model of a plan. Throws Error for a plan that names no model or no graph, or another version
 /// of the model.
-StagedModel read_plan_model(const Plan& plan, const std::string& path);
+StagedModel read_plan_model(const GnnPlan& plan, const std::string& path);
 
 /// The graph of the plan of `options`.
-CsrGraph read_plan_graph(const Plan& plan, const RunOptions& options, PhaseTimes& times);
+CsrGraph read_plan_graph(const GnnPlan& plan, const RunPlanOptions& options, PhaseTimes& times);
 /// The same for one rank: of a file in binary form nothing is read but the rows that are asked for.
-GraphRows read_plan_rows(const Plan& plan, const RunOptions& options, PhaseTimes& times);
+GraphRows read_plan_rows(const GnnPlan& plan, const RunPlanOptions& options, PhaseTimes& times);
 /// The parts that a plan was made for, by node.
-std::vector<std::int32_t> read_plan_partition(const Plan& plan, const std::string& path,
+std::vector<std::int32_t> read_plan_partition(const GnnPlan& plan, const std::string& path,
                                               std::int64_t nodes);
-
-/// The weights of a staged model: from `file`, else from the one that it names.
-std::map<std::string, Tensor> load_staged_weights(const StagedModel& model,
-                                                  const std::string& file);
 
 }  // namespace npu::gnn

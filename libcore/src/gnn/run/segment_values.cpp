@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "gnn/run/tensor_rows.hpp"
+#include "gnn/block/tensor_rows.hpp"
 #include "npu/support/ids.hpp"
 
 namespace npu::gnn {

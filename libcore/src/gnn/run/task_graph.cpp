@@ -70,25 +70,25 @@ SubgraphView whole_view(const Subgraph& part, std::int64_t nodes) {
 
 class Builder {
  public:
-  Builder(const Plan& plan, const TaskParts& parts, std::int64_t nodes, const std::string& file)
+  Builder(const GnnPlan& plan, const TaskParts& parts, std::int64_t nodes, const std::string& file)
       : plan_(plan), choice_(parts), parts_(parts.parts), nodes_(nodes), file_(file) {}
 
   TaskGraph build(const std::vector<std::int32_t>& stage_counts, std::optional<std::size_t> only) {
     TaskGraph graph;
     graph.layers.resize(stage_counts.size());
-    for (const PlanCluster& cluster : plan_.clusters) {
+    for (const PlanCluster& cluster : plan_.choice.clusters) {
       if (index_of(cluster.layer) > stage_counts.size()) refuse("a cluster is of an unknown layer");
-      if (index_of(cluster.device_plan) >= plan_.device_plans.size()) {
+      if (index_of(cluster.device_plan) >= plan_.choice.device_plans.size()) {
         refuse("a cluster is of an unknown plan " + std::to_string(cluster.device_plan));
       }
-      check_stages(plan_.device_plans[index_of(cluster.device_plan)],
+      check_stages(plan_.choice.device_plans[index_of(cluster.device_plan)],
                    stage_counts[index_of(cluster.layer - 1)]);
       for (const std::int64_t id : cluster.subgraphs) {
         if (id < 0 || index_of(id) >= parts_.size()) {
           refuse("subgraph " + std::to_string(id) + " is not in the partition");
         }
         add_subgraph(static_cast<std::int32_t>(id),
-                     plan_.device_plans[index_of(cluster.device_plan)],
+                     plan_.choice.device_plans[index_of(cluster.device_plan)],
                      graph.layers[index_of(cluster.layer - 1)]);
       }
     }
@@ -184,7 +184,7 @@ class Builder {
     }
   }
 
-  const Plan& plan_;
+  const GnnPlan& plan_;
   const TaskParts& choice_;
   const std::vector<Subgraph>& parts_;
   std::int64_t nodes_;
@@ -194,7 +194,7 @@ class Builder {
 
 }  // namespace
 
-TaskGraph build_task_graph(const Plan& plan, const TaskParts& parts, std::int64_t nodes,
+TaskGraph build_task_graph(const GnnPlan& plan, const TaskParts& parts, std::int64_t nodes,
                            const std::vector<std::int32_t>& stage_counts, const std::string& file,
                            std::optional<std::size_t> only) {
   return Builder(plan, parts, nodes, file).build(stage_counts, only);

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "gnn/block/block_run.hpp"
 #include "gnn/graph/halo.hpp"
-#include "gnn/plan/plan_document.hpp"
-#include "gnn/run/gnn_block.hpp"
+#include "gnn/plan/document/plan_document.hpp"
 
 namespace npu::gnn {
 
@@ -45,7 +45,7 @@ struct TaskParts {
 /// kInvalidGraph for a plan that names unknown layers, subgraphs, devices or device plans, or
 /// leaves a stage or a subgraph out; `file` is the plan's. With `only`, the plan is of that layer
 /// alone, from 0. Views refer to `parts`. O(edges) for every segment that devices share.
-TaskGraph build_task_graph(const Plan& plan, const TaskParts& parts, std::int64_t nodes,
+TaskGraph build_task_graph(const GnnPlan& plan, const TaskParts& parts, std::int64_t nodes,
                            const std::vector<std::int32_t>& stage_counts, const std::string& file,
                            std::optional<std::size_t> only = {});
 

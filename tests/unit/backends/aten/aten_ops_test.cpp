@@ -78,6 +78,47 @@ TEST_CASE("segment_reduce", "[aten]") {
   check_near(run(one_node(op, weighted, {{"reduce", "softmax"}}, y))[0].floats(),
              {(5 * e + 1) / (e + 1), (6 * e + 2) / (e + 1), 0, 0, (6 + e) / (2 + e),
               (-8 + 2 * e) / (2 + e)});
+  // Weights of each element, and rows of edges without indices.
+  auto by_element = plain;
+  by_element.emplace_back("w", f32({5, 2}, {2, 1, 1, 2, 0, 1, 1, 0, -1, -1}));
+  check_near(run(one_node(op, by_element, {}, y))[0].floats(), {11, 10, 0, 0, 2, -6});
+  check_near(run(one_node(op, {{"x", f32({5, 1}, {1, 2, 4, 8, 16})}, {"o", offsets}}, {},
+                          {{"y", {3, 1}}}))[0]
+                 .floats(),
+             {3, 0, 28});
+}
+
+TEST_CASE("segment_reduce weighs the heads of rows", "[aten]") {
+  // Two nodes with two edges each, two heads of one element.
+  const auto offsets = i64({3}, {0, 2, 4});
+  const auto sources = i64({4}, {0, 1, 1, 0});
+  const std::vector<std::pair<std::string, HostTensor>> operands = {
+      {"x", f32({2, 2, 1}, {1, 2, 3, 4})},
+      {"o", offsets},
+      {"s", sources},
+      {"w", f32({4, 2, 1}, {1, 0, 1, 1, 2, 0, 0, 2})}};
+  const std::vector<Result> y = {{"y", {2, 2, 1}}};
+  check_near(run(one_node("npu.segment_reduce", operands, {}, y))[0].floats(), {4, 4, 6, 4});
+  const auto largest = one_node("npu.segment_reduce", operands, {{"reduce", "amax"}}, y);
+  check_near(run(largest)[0].floats(), {3, 4, 6, 4});
+}
+
+TEST_CASE("segment_reduce refuses offsets and indices that do not fit", "[aten]") {
+  const auto x = f32({3, 2}, {1, 2, 3, -4, 5, 6});
+  const auto refused = [&](const std::vector<std::int64_t>& offsets,
+                           const std::vector<std::int64_t>& sources) {
+    const auto graph = one_node("npu.segment_reduce",
+                                {{"x", x}, {"o", i64({4}, offsets)}, {"s", i64({5}, sources)}}, {},
+                                {{"y", {3, 2}}});
+    CHECK_THROWS(run(graph));
+  };
+  refused({1, 2, 2, 5}, {2, 0, 1, 1, 0});
+  refused({0, 3, 2, 5}, {2, 0, 1, 1, 0});
+  refused({0, 2, 2, 6}, {2, 0, 1, 1, 0});
+  refused({0, 2, 2, 4}, {2, 0, 1, 1, 0});
+  refused({0, 2, 2, 5}, {3, 0, 1, 1, 0});
+  refused({0, 2, 2, 5}, {2, 0, -1, 1, 0});
+  refused({0, 2, 2, 5}, {2, 0, std::int64_t{1} << 32, 1, 0});
 }
 
 TEST_CASE("scaled_dot_product_attention", "[aten]") {

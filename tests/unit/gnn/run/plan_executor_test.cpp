@@ -15,7 +15,7 @@
 
 #include "catch.hpp"
 #include "gnn/graph/features.hpp"
-#include "gnn/plan/plan_gnn.hpp"
+#include "gnn/make_plan.hpp"
 #include "gnn/run/plan_devices.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/compare.hpp"
@@ -34,7 +34,7 @@ const std::string kExecutorFolder = std::string(NPU_TEST_DATA_DIR) + "/gnn/";
 class FailingPlan {
  public:
   FailingPlan() {
-    PlanOptions options;
+    MakePlanOptions options;
     options.graph = kExecutorFolder + "graph.mtx";
     options.model = kExecutorFolder + "graphsage.json";
     options.profile = kExecutorFolder + "profile.json";
@@ -53,7 +53,7 @@ class FailingPlan {
     devices_ = open_devices(loaded_.plan, run_, *cache_, counts_);
   }
 
-  std::unique_ptr<PlanExecutor> executor(ExecutorOptions options) {
+  std::unique_ptr<PlanExecutor> executor(PlanExecutorOptions options) {
     return std::make_unique<PlanExecutor>(loaded_, devices_, run_.plan, std::move(options));
   }
 
@@ -61,7 +61,7 @@ class FailingPlan {
   std::unique_ptr<PlanExecutor> executor(const std::map<std::string, int>& fail_after,
                                          std::function<bool(std::int32_t)> goes_on = {}) {
     for (const auto& [device, after] : fail_after) left_[device] = after;
-    ExecutorOptions options;
+    PlanExecutorOptions options;
     options.goes_on = std::move(goes_on);
     options.before_task = [this](const std::string& device) {
       const auto found = left_.find(device);
@@ -74,7 +74,7 @@ class FailingPlan {
 
  private:
   test::TemporaryFolder folder_;
-  RunOptions run_;
+  RunPlanOptions run_;
   LoadedPlan loaded_;
   std::optional<CompileCache> cache_;
   ProgramCounts counts_;
@@ -124,14 +124,14 @@ TEST_CASE("rows that come late are waited for by what reads them, with the same 
           "[runtime][gnn]") {
   if (!test::use_backends()) return;
   FailingPlan plan;
-  const auto at_once = plan.executor(ExecutorOptions{});
+  const auto at_once = plan.executor(PlanExecutorOptions{});
   at_once->execute();
   const Tensor expected = at_once->output();
   for (const std::size_t every : {1, 7, 60}) {
     std::vector<char> is_late(60, 0);
     for (std::size_t v = 0; v < is_late.size(); v += every) is_late[v] = 1;
     TakenRows rows(is_late);
-    ExecutorOptions options;
+    PlanExecutorOptions options;
     options.late = &rows;
     options.before_layer = [&](std::size_t, Tensor& x) { rows.take(x); };
     const auto executor = plan.executor(options);

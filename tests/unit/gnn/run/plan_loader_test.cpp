@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "catch.hpp"
-#include "gnn/plan/plan_gnn.hpp"
+#include "gnn/make_plan.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
@@ -22,7 +22,7 @@ const std::string kLoaderFolder = std::string(NPU_TEST_DATA_DIR) + "/gnn/";
 class PlanFolder {
  public:
   PlanFolder() {
-    PlanOptions options;
+    MakePlanOptions options;
     options.graph = kLoaderFolder + "graph.mtx";
     options.model = kLoaderFolder + "gcn.json";
     options.profile = kLoaderFolder + "profile.json";
@@ -55,8 +55,8 @@ class PlanFolder {
     return folder_ / name;
   }
 
-  Plan plan;
-  RunOptions run;
+  GnnPlan plan;
+  RunPlanOptions run;
 
  private:
   test::TemporaryFolder folder_;
@@ -69,7 +69,7 @@ TEST_CASE("a plan is loaded with all that it names", "[gnn][plan_loader]") {
   const LoadedPlan loaded = folder.load();
   CHECK(loaded.plan == folder.plan);
   CHECK(loaded.nodes == 60);
-  CHECK(loaded.parts.size() == static_cast<std::size_t>(loaded.plan.k));
+  CHECK(loaded.parts.size() == static_cast<std::size_t>(loaded.plan.choice.k));
   CHECK(loaded.features.shape()[0] == 60);
   CHECK_FALSE(loaded.weights.empty());
   float edges = 0;
@@ -97,22 +97,22 @@ TEST_CASE("files that the plan was not made for are refused", "[gnn][plan_loader
   }
   {
     PlanFolder folder;
-    folder.plan.partition->hash = "0123456789abcdef";
+    folder.plan.choice.partition->hash = "0123456789abcdef";
     CHECK(folder.refusal() == "plan.part: the partition is not the one of the plan");
   }
   {
     PlanFolder folder;
-    folder.plan.partition->file.clear();
+    folder.plan.choice.partition->file.clear();
     CHECK(folder.refusal().find("the plan names no partition file") != std::string::npos);
   }
   {
     PlanFolder folder;
-    folder.plan.partition->file = folder.in_folder("short.part", "0\n1\n");
+    folder.plan.choice.partition->file = folder.in_folder("short.part", "0\n1\n");
     CHECK(folder.refusal() == "short.part: the partition has 2 lines, the graph has 60 nodes");
   }
   {
     PlanFolder folder;
-    folder.plan.k = 1;
+    folder.plan.choice.k = 1;
     CHECK(folder.refusal() == "plan.json: the plan has 2 subgraphs, k says 1");
   }
   {
@@ -126,36 +126,38 @@ TEST_CASE("a plan that does not fit its graph is refused before it takes memory"
           "[gnn][plan_loader]") {
   {
     PlanFolder folder;
-    folder.plan.pad = 4294968296;
+    folder.plan.choice.pad = 4294968296;
     CHECK(folder.refusal().starts_with("plan.json: expected a quantum in 1..32000 for subgraphs"));
   }
   {
     // Consistent in itself, but of other parts.
     PlanFolder folder;
-    folder.plan.subgraphs[0].size.n += 1;
+    folder.plan.choice.subgraphs[0].size.n += 1;
     CHECK(folder.refusal().starts_with("plan.json: counted as "));
   }
   {
     PlanFolder folder;
-    folder.plan.subgraphs[1].size.m -= 1;
+    folder.plan.choice.subgraphs[1].size.m -= 1;
     CHECK(folder.refusal().starts_with("plan.json: counted as "));
   }
   {
     PlanFolder folder;
-    folder.plan.subgraphs[1].size.id = 2;
-    for (PlanCluster& cluster : folder.plan.clusters) {
+    folder.plan.choice.subgraphs[1].size.id = 2;
+    for (PlanCluster& cluster : folder.plan.choice.clusters) {
       std::replace(cluster.subgraphs.begin(), cluster.subgraphs.end(), std::int64_t{1},
                    std::int64_t{2});
     }
-    for (PlanAssignment& assignment : folder.plan.assignments) {
+    for (PlanAssignment& assignment : folder.plan.choice.assignments) {
       if (assignment.subgraph == 1) assignment.subgraph = 2;
     }
     CHECK(folder.refusal() == "plan.json: part 2 is not below k");
   }
   {
     PlanFolder folder;
-    std::erase_if(folder.plan.clusters, [](const auto& cluster) { return cluster.layer == 2; });
-    std::erase_if(folder.plan.assignments, [](const auto& entry) { return entry.layer == 2; });
+    std::erase_if(folder.plan.choice.clusters,
+                  [](const auto& cluster) { return cluster.layer == 2; });
+    std::erase_if(folder.plan.choice.assignments,
+                  [](const auto& entry) { return entry.layer == 2; });
     CHECK(folder.refusal() == "plan.json: the plan has 1 layers, the model 2");
   }
 }

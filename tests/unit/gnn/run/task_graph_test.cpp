@@ -19,19 +19,19 @@ std::vector<Subgraph> two_parts() {
 }
 
 // Stages 1-2 on a and b, half of the nodes each, then stage 3 on b; and everything on a.
-Plan two_plans() {
-  Plan plan;
+GnnPlan two_plans() {
+  GnnPlan plan;
   plan.devices = {{"a", "a", false}, {"b", "b", false}};
-  plan.k = 2;
-  plan.device_plans = {
+  plan.choice.k = 2;
+  plan.choice.device_plans = {
       {0, 1, "split", {{1, 2, {{"a", 0.5}, {"b", 0.5}}}, {3, 3, {{"b", 1}}}}},
       {1, 1, "alone", {{1, 3, {{"a", 1}}}}},
   };
-  plan.clusters = {{1, 0, {0}}, {1, 1, {1}}};
+  plan.choice.clusters = {{1, 0, {0}}, {1, 1, {1}}};
   return plan;
 }
 
-std::string refusal(const Plan& plan, const std::vector<std::int32_t>& stage_counts) {
+std::string refusal(const GnnPlan& plan, const std::vector<std::int32_t>& stage_counts) {
   try {
     build_task_graph(plan, {two_parts()}, 6, stage_counts, "plan.json");
   } catch (const Error& error) {
@@ -72,8 +72,8 @@ TEST_CASE("shares own their rows and read what their edges do", "[gnn][task_grap
 
 TEST_CASE("the graph in one part is taken as it is", "[gnn][task_graph]") {
   const DataGraph data = parse_graph("0 1\n1 0\n", "two.txt", {});
-  Plan plan = two_plans();
-  plan.clusters = {{1, 1, {0}}};
+  GnnPlan plan = two_plans();
+  plan.choice.clusters = {{1, 1, {0}}};
   const TaskGraph graph =
       build_task_graph(plan, {extract_subgraphs(data.in_edges, {0, 0}, 1)}, 2, {3}, "plan.json");
   CHECK(graph.layers[0][0].view.nodes.empty());
@@ -84,25 +84,25 @@ TEST_CASE("plans that name what there is not are refused", "[gnn][task_graph]") 
   CHECK(refusal(two_plans(), {3}).empty());
   CHECK(refusal(two_plans(), {3, 3}) == "layer 2 does not plan every subgraph");
   CHECK(refusal(two_plans(), {4}) == "the segments of plan 0 do not cover the 4 stages");
-  Plan plan = two_plans();
-  plan.clusters[1].layer = 2;
+  GnnPlan plan = two_plans();
+  plan.choice.clusters[1].layer = 2;
   CHECK(refusal(plan, {3}) == "a cluster is of an unknown layer");
   plan = two_plans();
-  plan.clusters[1].device_plan = 2;
+  plan.choice.clusters[1].device_plan = 2;
   CHECK(refusal(plan, {3}) == "a cluster is of an unknown plan 2");
   plan = two_plans();
-  plan.clusters[1].subgraphs = {2};
+  plan.choice.clusters[1].subgraphs = {2};
   CHECK(refusal(plan, {3}) == "subgraph 2 is not in the partition");
   plan = two_plans();
-  plan.clusters.pop_back();
+  plan.choice.clusters.pop_back();
   CHECK(refusal(plan, {3}) == "layer 1 does not plan every subgraph");
   plan = two_plans();
   plan.devices.pop_back();
   CHECK(refusal(plan, {3}) == "device 'b' is not in the plan's devices");
   plan = two_plans();
-  plan.device_plans[0].segments[1].first = 2;
+  plan.choice.device_plans[0].segments[1].first = 2;
   CHECK(refusal(plan, {3}) == "the segments of plan 0 do not cover the 3 stages");
   plan = two_plans();
-  plan.device_plans[0].segments[0].shares.clear();
+  plan.choice.device_plans[0].segments[0].shares.clear();
   CHECK(refusal(plan, {3}) == "the segments of plan 0 do not cover the 3 stages");
 }
