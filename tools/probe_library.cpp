@@ -12,10 +12,10 @@
 #include <exception>
 #include <string>
 
+#include "device/backend.hpp"
 #include "device/custom_op_library.hpp"
 #include "device/probe.hpp"
 #include "frontend/frontend.hpp"
-#include "npu/device/backend.hpp"
 #include "support/child_start.hpp"
 
 namespace {

@@ -9,8 +9,8 @@
 #include "fuzz_check.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/passes/quantize.hpp"
 #include "npu/support/error.hpp"
+#include "passes/quantize/quantize.hpp"
 
 using npu::fuzz::require;
 

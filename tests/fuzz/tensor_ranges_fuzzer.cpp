@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "fuzz_check.hpp"
-#include "npu/quant/choose_range.hpp"
 #include "npu/support/error.hpp"
+#include "quant/choose_range.hpp"
 
 using npu::fuzz::require;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops of the catalogue that the generator draws: conformance/oracle/op_oracle.hpp's, and the
-// rows here.
+// The ops of the catalogue that the generator draws: those of conformance/oracle/op_oracle.hpp, and
+// the rows here.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,9 @@
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/partition/partition_graph.hpp"
-#include "npu/passes.hpp"
+#include "npu/passes/align.hpp"
+#include "npu/passes/fuse.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/runtime/weight_store.hpp"
@@ -26,6 +28,7 @@
 #include "onnx_network.hpp"
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "profile/calibrate_model.hpp"
 #include "runtime/place_model.hpp"
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "npu/passes/quantize.hpp"
 #include "npu/runtime/weight_store.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {

@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "device/backend.hpp"
+#include "device/device_answers.hpp"
 #include "npu/compile/compiler.hpp"
+#include "npu/device/blob.hpp"
 
 namespace npu {
 

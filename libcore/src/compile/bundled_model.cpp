@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compile/backend_device.hpp"
+#include "device/backend.hpp"
 #include "device/cpu_family.hpp"
 #include "device/isa_level.hpp"
 #include "npu/compile/compiler.hpp"

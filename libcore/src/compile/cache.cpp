@@ -237,19 +237,15 @@ std::optional<CachedBlob> CompileCache::find(const std::string& key) {
     return std::nullopt;
   };
   const std::string path = folder_ + "/" + key + std::string(kSuffix);
-  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
-    return miss("nothing like it was compiled yet in " + folder_);
-  }
   std::shared_ptr<const MappedFile> file;
   try {
-    file = std::make_shared<const MappedFile>(path, FileTrust::kOwn);
+    file = MappedFile::find(path, FileTrust::kOwn);
   } catch (const Error& error) {
-    if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT)
-      return miss("another process has evicted it just now");
     // Not readable, or not to be trusted: it stays, as what somebody else put there.
     warn("entry " + key + std::string(kSuffix) + " " + error.message());
     return miss("this user cannot use " + path);
   }
+  if (!file) return miss("nothing like it was compiled yet in " + folder_);
   std::optional<CachedBlob> entry = parse_entry(key, file);
   if (!entry) {
     ::unlink(path.c_str());

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device/device_instance.hpp"
 #include "npu/compile/compiler.hpp"
 
 namespace npu {

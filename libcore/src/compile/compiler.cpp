@@ -25,10 +25,12 @@
 #include "compile/backend_device.hpp"
 #include "compile/boundary_layouts.hpp"
 #include "compile/compile_watch.hpp"
+#include "compile/partition_report.hpp"
 #include "compile/pieces.hpp"
 #include "compile/refused_partition.hpp"
 #include "compile/sub_ir.hpp"
 #include "device/device_call.hpp"
+#include "device/device_instance.hpp"
 #include "device/isa_level.hpp"
 #include "npu/compile/memory_needs.hpp"
 #include "npu/ir/json_writer.hpp"
@@ -67,30 +69,6 @@ std::vector<NamedTensor> partition_weights(const Graph& graph, const Partition& 
   return used;
 }
 
-/// Numbers that every report has, whatever the backend says.
-void complete_report(Json& report, const Graph& graph, const Partition& partition,
-                     std::int64_t predicted_kernels) {
-  double flops = 0;
-  for (const NodeId id : partition.nodes) flops += node_flops(graph, graph.node(id));
-  std::int64_t weight_bytes = 0;
-  for (const TensorId id : partition.boundary.weights) {
-    weight_bytes = saturating_add(weight_bytes, graph.tensor(id).bytes());
-  }
-  report["nodes"] = partition.nodes.size();
-  // A backend that counts no kernels runs node by node, or does not tell.
-  if (find_member(report, "kernels") != nullptr) report["predicted_kernels"] = predicted_kernels;
-  if (find_member(report, "flops") == nullptr) report["flops"] = saturating_integer(flops);
-  if (find_member(report, "weight_bytes") == nullptr) report["weight_bytes"] = weight_bytes;
-}
-
-/// What a backend reports of a blob.
-Json device_report(DeviceInstance& instance, const Blob& blob) {
-  Json report = instance.blob_report(blob);
-  report.erase("memory");  // it has its own function
-  if (const auto memory = instance.blob_memory(blob)) report["memory"] = memory_json(*memory);
-  return report;
-}
-
 /// A backend's report of a compiled partition in one line, for the log.
 std::string report_text(const CompiledPartition& compiled) {
   std::string text = "compiled by '" + compiled.backend + "'";
@@ -127,11 +105,9 @@ class Round {
     bool refused = false;         ///< the backend says that its device does not do this
     bool may_be_layouts = false;  ///< the error is one that a layout can be the cause of
   };
-  using Known = std::map<std::pair<std::string, std::string>, CompiledPartition>;
-
   Round(const Graph& graph, const PartitionPlan& plan, const Target& target,
         const std::vector<Tensor>& weights, const CompileOptions& options, CompileCache* cache,
-        Pieces& pieces, Known& known)
+        Pieces& pieces, KnownPartitions& known)
       : graph_(graph),
         plan_(plan),
         target_(target),
@@ -295,7 +271,7 @@ class Round {
                                 layouts_of(graph_, plan_.partitions[index], layouts_));
   }
 
-  Known::key_type known_key(std::size_t index) const {
+  KnownPartitions::key_type known_key(std::size_t index) const {
     return {plan_.partitions[index].device, options_text(index) + sub_irs_[index].text};
   }
 
@@ -400,9 +376,8 @@ class Round {
     const SubIr& made = sub_ir_of(index);
     // Only read while there are threads.
     if (const auto found = known_.find(known_key(index)); found != known_.end()) {
-      log(LogModule::kCompile, LogLevel::kDebug, [&] {
-        return partition_text(index) + ": the same as before the nodes moved, taken over";
-      });
+      log(LogModule::kCompile, LogLevel::kDebug,
+          [&] { return partition_text(index) + ": the same was compiled before, taken over"; });
       return found->second;
     }
     const auto backend = Backend::load(device.backend);
@@ -462,7 +437,7 @@ class Round {
   const CompileOptions& options_;
   CompileCache* cache_;
   Pieces& pieces_;
-  Known& known_;
+  KnownPartitions& known_;
   CompileWatch watch_;
   BoundaryLayouts layouts_;
   std::vector<Result> results_;
@@ -542,12 +517,11 @@ bool fall_back(Graph& graph, const Target& target, const std::vector<Round::Resu
 
 CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const Target& target,
                            const std::vector<Tensor>& weights, const CompileOptions& options,
-                           CompileCache* cache, const OpenDevices& devices) {
+                           CompileCache* cache, const OpenDevices& devices, KnownPartitions known) {
   const auto start = Clock::now();
   CompiledModel model;
   model.plan = plan;
   model.devices = devices;
-  Round::Known known;
   Pieces pieces(cache);
   std::vector<Round::Result> results =
       Round(graph, plan, target, weights, options, cache, pieces, known).run(model.devices);
@@ -565,13 +539,15 @@ CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const 
 
 CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Target& target,
                             const std::vector<Tensor>& weights, const CompileOptions& options,
-                            CompileCache* cache, const OpenDevices& devices) {
-  if (!options.fallback) return compile_plan(graph, plan, target, weights, options, cache, devices);
+                            CompileCache* cache, const OpenDevices& devices,
+                            KnownPartitions known) {
+  if (!options.fallback) {
+    return compile_plan(graph, plan, target, weights, options, cache, devices, std::move(known));
+  }
   const auto start = Clock::now();
   CompiledModel model;
   model.plan = plan;
   model.devices = devices;
-  Round::Known known;
   Pieces pieces(cache);
   for (;;) {
     std::vector<Round::Result> results =
@@ -587,13 +563,6 @@ CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Targe
     Diagnostics notes;  // of a strategy that was not asked for
     model.plan = partition_graph(graph, again, notes).plan;
   }
-}
-
-Json partition_report(DeviceInstance& instance, const Blob& blob, const Graph& graph,
-                      const Partition& partition, std::int64_t predicted_kernels) {
-  Json report = device_report(instance, blob);
-  complete_report(report, graph, partition, predicted_kernels);
-  return report;
 }
 
 }  // namespace npu

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <set>
 
-#include "npu/ir/json_writer.hpp"
 #include "npu/support/error.hpp"
-#include "npu/support/json.hpp"
 
 namespace npu {
 namespace {
@@ -62,17 +60,6 @@ DeviceProgram& EntryPrograms::program(std::string_view name) const {
                                   [&](const auto& program) { return program.first == name; });
   if (found != programs_.end()) return *found->second;
   throw Error(ErrorCode::kUsage, "a model has no entry '" + std::string(name) + "'");
-}
-
-std::string add_aliases(const std::string& sub_ir,
-                        const std::vector<std::pair<std::string, std::string>>& aliases) {
-  Json json = parse_json(sub_ir, "sub-IR");
-  Json pairs = Json::array();
-  for (const auto& [output, input] : aliases) {
-    pairs.push_back({{"output", output}, {"input", input}});
-  }
-  json["aliases"] = std::move(pairs);
-  return write_document(json);
 }
 
 DeviceState::DeviceState(const std::shared_ptr<DeviceInstance>& device, const Tensor& begin) {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 
 namespace npu {
 
@@ -31,14 +31,9 @@ class EntryPrograms {
   std::size_t models_ = 0;
 };
 
-/// A sub-IR whose outputs may take the place of inputs: pairs of names of an output and an input.
-/// Only for backends with the feature "alias".
-std::string add_aliases(const std::string& sub_ir,
-                        const std::vector<std::pair<std::string, std::string>>& aliases);
-
 /// A tensor that stays on a device from one run to the next, which reads it as an input and gives
 /// its next value as an output. One buffer for both with the feature "alias", for a sub-IR that
-/// pairs them; two that take turns without it.
+/// pairs them in its "aliases"; two that take turns without it.
 class DeviceState {
  public:
   /// `begin` is its first value.

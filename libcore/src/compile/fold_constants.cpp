@@ -17,10 +17,10 @@
 #include <utility>
 
 #include "compile/sub_ir.hpp"
+#include "device/device_instance.hpp"
 #include "device/isa_level.hpp"
 #include "ir/folded_nodes.hpp"
 #include "ir/mention_form.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"

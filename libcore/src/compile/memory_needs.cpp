@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "device/device_instance.hpp"
 #include "support/detailed_error.hpp"
 #include "support/text.hpp"
 #include "target/device_facts.hpp"

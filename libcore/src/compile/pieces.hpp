@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "device/device_instance.hpp"
 #include "npu/compile/cache.hpp"
-#include "npu/device/backend.hpp"
 
 namespace npu {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what a backend gets to compile: the nodes, and which of them are to be one kernel.
+// Makes what a backend gets to compile: the nodes, and which of them are to be one kernel.
 //
 // Backends look for no groups of their own. A document that npu-fuse has not seen is therefore
 // fused here, each part for itself: groups then stay within what a backend gets.
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "npu/ir/json_reader.hpp"
+#include "npu/ir/json_writer.hpp"
 #include "npu/passes/fuse.hpp"
 #include "npu/support/error.hpp"
 #include "passes/fusion/fusion_groups.hpp"
@@ -33,24 +33,30 @@ std::optional<std::vector<std::string>> device_patterns(const Device& device) {
   return device.fusion ? device.fusion : backend_patterns(device.backend);
 }
 
-SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
-                  const SubgraphBoundary& boundary,
-                  const std::optional<std::vector<std::string>>& patterns) {
-  std::string text = write_subgraph(graph, nodes, boundary);
-  const bool is_fused = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
-    return graph.node(id).fusion_group.has_value();
-  });
-  if (is_fused || !patterns) return {std::move(text), predicted_kernels(graph, nodes)};
-  Graph part = read_valid_graph(text, "sub-IR");
+Graph fused_part(const Graph& graph, const std::vector<NodeId>& nodes,
+                 const SubgraphBoundary& boundary,
+                 const std::optional<std::vector<std::string>>& patterns) {
+  Graph part = extract(graph, nodes, boundary);
+  part.file = "sub-IR";
+  const bool is_fused = std::any_of(part.nodes().begin(), part.nodes().end(),
+                                    [](const Node& node) { return node.fusion_group.has_value(); });
+  if (is_fused || !patterns) return part;
   FuseOptions options;
   options.patterns = {"none"};
   options.patterns.insert(options.patterns.end(), patterns->begin(), patterns->end());
   Diagnostics notes;
   fuse_ops(part, options, notes);
   const std::vector<NodeId> all = all_nodes(part);
-  const SubgraphBoundary same{part.graph_inputs(), part.graph_outputs(),
-                              find_boundary(part, all).weights};
-  return {write_subgraph(part, all, same), predicted_kernels(part, all)};
+  // Once more, so that nodes say which pattern their group has.
+  return extract(part, all,
+                 {part.graph_inputs(), part.graph_outputs(), find_boundary(part, all).weights});
+}
+
+SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
+                  const SubgraphBoundary& boundary,
+                  const std::optional<std::vector<std::string>>& patterns) {
+  const Graph part = fused_part(graph, nodes, boundary, patterns);
+  return {write_sub_ir(part), predicted_kernels(part, all_nodes(part))};
 }
 
 ProgramSignature program_signature(const Graph& graph, std::size_t nodes,

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "device/device_program.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/target/target.hpp"
@@ -24,9 +24,12 @@ struct SubIr {
 std::optional<std::vector<std::string>> device_patterns(const Device& device);
 std::optional<std::vector<std::string>> backend_patterns(const std::string& backend);
 
-/// The sub-IR of some nodes, in list order: with the fusion groups that the graph has, or, where
-/// none of the nodes is in one, with those that `patterns` make of them, if given. O(size of the
-/// set).
+/// Some nodes, in list order, as a graph: with the fusion groups that they have, or, where none of
+/// them is in one, with those that `patterns` make of them, if given. O(size of the set).
+Graph fused_part(const Graph& graph, const std::vector<NodeId>& nodes,
+                 const SubgraphBoundary& boundary,
+                 const std::optional<std::vector<std::string>>& patterns);
+/// The same as the sub-IR that a backend gets.
 SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
                   const SubgraphBoundary& boundary,
                   const std::optional<std::vector<std::string>>& patterns);

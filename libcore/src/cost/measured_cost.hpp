@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cost/node_table.hpp"
 #include "npu/cost/cost_model.hpp"
-#include "npu/cost/node_table.hpp"
 
 namespace npu {
 

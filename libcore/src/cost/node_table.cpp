@@ -2,7 +2,7 @@
 // Reads and writes tables of measured times of an ordinary model. The files are untrusted: every
 // number is checked to be finite and not negative, every name to exist, and nothing may be listed
 // twice. O(entries log entries).
-#include "npu/cost/node_table.hpp"
+#include "cost/node_table.hpp"
 
 #include <cmath>
 #include <set>

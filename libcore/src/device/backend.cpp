@@ -6,7 +6,7 @@
 // A backend of NPU_BACKEND_PATH is somebody else's, so a helper loads it and asks for its
 // description first (probe.hpp); the backends of the install are trusted, since loading libtorch
 // twice would double the start of every run.
-#include "npu/device/backend.hpp"
+#include "device/backend.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -20,6 +20,7 @@
 #include "device/library_folders.hpp"
 #include "device/plugin.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/json.hpp"
 #include "npu/support/log.hpp"
 #include "support/text.hpp"
 

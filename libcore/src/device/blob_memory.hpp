@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "npu/device/backend.hpp"
+#include "npu/device/blob.hpp"
 #include "support/descriptor.hpp"
 
 namespace npu {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "device/device_instance.hpp"
 #include "npu/backend.h"
-#include "npu/device/backend.hpp"
 
 namespace npu {
 

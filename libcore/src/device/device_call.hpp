@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "npu/device/backend.hpp"
+#include "device/backend.hpp"
 
 namespace npu {
 

@@ -3,6 +3,7 @@
 // made of it. O(length of question and answer) besides the backend's own work.
 #include "device/blob_memory.hpp"
 #include "device/device_call.hpp"
+#include "device/device_instance.hpp"
 #include "support/text.hpp"
 
 namespace npu {

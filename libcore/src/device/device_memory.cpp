@@ -3,8 +3,8 @@
 // sum does not fit in 63 bits breaks the contract. O(memories).
 #include <limits>
 
+#include "device/device_instance.hpp"
 #include "device/report_room.hpp"
-#include "npu/device/backend.hpp"
 
 namespace npu {
 namespace {

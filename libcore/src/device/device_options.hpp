@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "npu/device/backend.hpp"
+#include "device/backend.hpp"
 
 namespace npu {
 

@@ -3,6 +3,7 @@
 // besides the backend's own.
 #include <algorithm>
 
+#include "device/device_instance.hpp"
 #include "device/queue.hpp"
 #include "device/tap_views.hpp"
 

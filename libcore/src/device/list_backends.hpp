@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "device/backend.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu {

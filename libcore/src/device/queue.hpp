@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 
 namespace npu {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/device_call.hpp"
+#include "device/device_program.hpp"
 
 namespace npu {
 

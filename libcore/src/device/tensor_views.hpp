@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "device/device_call.hpp"
+#include "npu/device/blob.hpp"
 
 namespace npu {
 

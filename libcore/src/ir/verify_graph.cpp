@@ -7,7 +7,6 @@
 
 #include "ir/topological_order.hpp"
 #include "npu/support/log.hpp"
-#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 #include "profile/backend_rules.hpp"
 
 namespace npu {

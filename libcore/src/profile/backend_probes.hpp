@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 
 namespace npu {
 

@@ -32,7 +32,7 @@ class RuleFinder {
     std::vector<const OpSample*> samples;
     for (const OpSample& sample : question.samples) samples.push_back(&sample);
     const auto graph = question_graph(question.op, question.gives_bool, answer.dtype, samples);
-    graph_ = read_valid_graph(conformance::sub_ir_text(graph), "questions");
+    graph_ = valid_graph(conformance::sub_ir_json(graph), "questions");
   }
 
   /// Without "types" and "dtypes".

@@ -13,9 +13,8 @@
 #include <set>
 #include <utility>
 
+#include "cost/node_table.hpp"
 #include "npu/compile/fold_constants.hpp"
-#include "npu/cost/node_table.hpp"
-#include "npu/quant/choose_range.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/support/ids.hpp"
 #include "ops/op_catalogue.hpp"
@@ -23,6 +22,7 @@
 #include "profile/product_ranges.hpp"
 #include "profile/sample_files.hpp"
 #include "quant/channel_extremes.hpp"
+#include "quant/choose_range.hpp"
 #include "quant/weight_operand.hpp"
 #include "runtime/tap_tensors.hpp"
 #include "support/text.hpp"
@@ -126,7 +126,7 @@ class Calibrator {
     const PartitionPlan plan = single_partition_plan(graph_, device_for_all(graph_, target).name);
     ExecutorOptions execution;
     execution.threads = options_.threads;
-    Executor executor(graph_, plan, target, weights, execution, devices_);
+    Executor executor = compile_and_load(graph_, plan, target, weights, execution, devices_);
     devices_ = executor.devices();
     list_tensors();
     for (std::int64_t sample = 0; sample < samples.count(); ++sample) {

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/quant/tensor_ranges.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/progress.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu {
 

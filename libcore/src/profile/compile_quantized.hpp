@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/passes/quantize.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "npu/support/error.hpp"
+#include "passes/quantize/quantize.hpp"
 
 namespace npu {
 

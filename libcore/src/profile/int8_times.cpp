@@ -9,10 +9,10 @@
 #include <map>
 #include <utility>
 
-#include "npu/ir/json_reader.hpp"
-#include "npu/passes/quantize.hpp"
+#include "ir/document_builder.hpp"
 #include "npu/passes/tag.hpp"
 #include "ops/op_name.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "profile/node_table_builder.hpp"
 #include "profile/tensor_conversions.hpp"
 
@@ -57,41 +57,29 @@ void add_nodes(const Graph& model, const Graph& int8, const NodeTable& from, Nod
   }
 }
 
-Json tensor_json(const std::string& name, std::int64_t elements, const char* dtype) {
-  return {{"name", name}, {"shape", {elements}}, {"dtype", dtype}};
-}
-
 /// For each size a quantization and a dequantization, between functions that take the upload and
 /// the download.
-Graph conversions_document(Diagnostics& diagnostics) {
-  Json document = {{"model_name", "conversions"},           {"graph_inputs", Json::array()},
-                   {"graph_outputs", Json::array()},        {"weights", Json::array()},
-                   {"weight_name_mapping", Json::object()}, {"nodes", Json::array()}};
+Graph conversions_graph() {
+  DocumentBuilder builder("conversions");
   const Json attrs = {{"scale", 0.03},
                       {"zero_point", 3},
                       {"quant_min", 0},
                       {"quant_max", 255},
                       {"dtype", "torch.uint8"}};
-  const auto add = [&](const char* op, const Json& from, const Json& to, const Json& with) {
-    document["nodes"].push_back({{"name", to.at("name")},
-                                 {"op_type", op},
-                                 {"inputs", {from}},
-                                 {"outputs", {to}},
-                                 {"attrs", with}});
-  };
   for (const std::int64_t size : kSizes) {
-    const auto floats = [&](const char* name) {
-      return tensor_json(name + std::to_string(size), size, "float32");
+    const auto name = [&](const char* letter) { return letter + std::to_string(size); };
+    const auto add = [&](const char* op, const char* from, const char* to, DType dtype,
+                         const Json& with) {
+      builder.add_node(name(to), op, {name(from)}, {{name(to), {size}, dtype}}, with);
     };
-    const Json numbers = tensor_json("q" + std::to_string(size), size, "uint8");
-    add("aten.relu.default", floats("x"), floats("r"), Json::object());
-    add("quantized_decomposed.quantize_per_tensor.default", floats("r"), numbers, attrs);
-    add("quantized_decomposed.dequantize_per_tensor.default", numbers, floats("d"), attrs);
-    add("aten.relu.default", floats("d"), floats("y"), Json::object());
-    document["graph_inputs"].push_back(floats("x"));
-    document["graph_outputs"].push_back(floats("y"));
+    builder.add_input({name("x"), {size}});
+    add("aten.relu.default", "x", "r", DType::kFloat32, Json::object());
+    add("quantized_decomposed.quantize_per_tensor.default", "r", "q", DType::kUInt8, attrs);
+    add("quantized_decomposed.dequantize_per_tensor.default", "q", "d", DType::kFloat32, attrs);
+    add("aten.relu.default", "d", "y", DType::kFloat32, Json::object());
+    builder.add_output(name("y"));
   }
-  return read_graph(document.dump(), "<conversions>", diagnostics);
+  return builder.build("<conversions>");
 }
 
 void add_conversions(const Graph& graph, const NodeTable& from, NodeTable& table) {
@@ -135,7 +123,7 @@ void add_int8_times(const Graph& graph, const Graph& int8, const ProfileModelOpt
   const NodeTable nodes = measured(int8, options, false, progress, diagnostics);
   if (diagnostics.has_errors()) return;
   add_nodes(graph, int8, nodes, table);
-  Graph alone = conversions_document(diagnostics);
+  Graph alone = conversions_graph();
   ProfileModelOptions unweighted = options;
   if (const Json* target = graph.npu_member("target")) {
     // The model's own devices, which a tagged model names.

@@ -10,7 +10,7 @@
 
 #include <set>
 
-#include "npu/ir/json_reader.hpp"
+#include "ir/document_builder.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/dtype.hpp"
 #include "ops/op_catalogue.hpp"
@@ -18,20 +18,13 @@
 namespace npu {
 namespace {
 
-using Shape = std::vector<std::int64_t>;
-
 /// Builds a document whose nodes follow each other.
 class Chain {
  public:
-  Chain(const Target& target, Shape shape, std::string dtype = "float32")
-      : dtype_(std::move(dtype)), shape_(std::move(shape)) {
-    document_["model_name"] = "machine";
-    document_["graph_inputs"] = Json::array({mention("x", shape_)});
-    document_["graph_outputs"] = Json::array();
-    document_["weights"] = Json::array();
-    document_["weight_name_mapping"] = Json::object();
-    document_["nodes"] = Json::array();
-    document_["npu"] = {{"version", 1}, {"target", *target.json}};
+  Chain(const Target& target, Shape shape, DType dtype = DType::kFloat32)
+      : dtype_(dtype), shape_(std::move(shape)) {
+    builder_.add_input({input_, shape_, dtype_});
+    builder_.document()["npu"] = {{"version", 1}, {"target", *target.json}};
   }
 
   /// Sets the device of the nodes that follow.
@@ -43,14 +36,15 @@ class Chain {
   /// Appends a node that reads the current value and weights of these shapes.
   Chain& op(const std::string& type, const std::vector<Shape>& weights, const Json& attrs,
             std::optional<Shape> result = {}) {
-    return add(type, operands(type, weights), attrs, std::move(result));
+    if (result) shape_ = std::move(*result);
+    return add(type, operands(type, weights), attrs);
   }
 
   /// Appends a node that reads the current value and an earlier value of its shape.
   Chain& op_with(const std::string& type, const std::vector<std::string>& others) {
-    Json operands = Json::array({mention(last_, shape_)});
-    for (const std::string& other : others) operands.push_back(mention(other, shape_));
-    return add(type, std::move(operands), Json::object(), {});
+    std::vector<std::string> operands{last_};
+    operands.insert(operands.end(), others.begin(), others.end());
+    return add(type, operands, Json::object());
   }
 
   Chain& convolution(std::int64_t channels, std::int64_t kernel, std::int64_t groups = 1,
@@ -81,7 +75,8 @@ class Chain {
   Chain& lstm(const std::string& type) {
     const std::int64_t width = shape_.back();
     const Shape state = {1, shape_[0], width};
-    add(type,
+    return add(
+        type,
         operands(type,
                  {state, state, {4 * width, width}, {4 * width, width}, {4 * width}, {4 * width}}),
         {{"_tensor_list_sizes", {2, 4}},
@@ -91,11 +86,7 @@ class Chain {
          {"train", false},
          {"bidirectional", false},
          {"batch_first", true}},
-        {});
-    for (const char* name : {"_h", "_c"}) {
-      document_["nodes"].back()["outputs"].push_back(mention(last_ + name, state));
-    }
-    return *this;
+        {{"_h", state, dtype_}, {"_c", state, dtype_}});
   }
 
   /// Appends the means of all channels, so that the result of a model costs next to nothing.
@@ -110,53 +101,43 @@ class Chain {
   const std::string& input() const { return input_; }
 
   Graph graph() {
-    document_["graph_outputs"].push_back(mention(last_, shape_));
-    return read_valid_graph(document_.dump(), "machine probe");
+    builder_.add_output(last_);
+    return builder_.build("machine probe");
   }
 
  private:
-  Json mention(const std::string& name, const Shape& shape) const {
-    return {{"name", name}, {"shape", shape}, {"dtype", dtype_}};
-  }
-
   /// The current value and weights of these shapes.
-  Json operands(const std::string& type, const std::vector<Shape>& weights) {
-    Json list = Json::array({mention(last_, shape_)});
-    for (const Shape& shape : weights) list.push_back(weight(type, shape, list.size()));
-    return list;
+  std::vector<std::string> operands(const std::string& type, const std::vector<Shape>& weights) {
+    std::vector<std::string> names{last_};
+    for (const Shape& shape : weights) {
+      std::string name = "w" + std::to_string(builder_.document()["weights"].size());
+      // Random weights with this name are positive, as a variance has to be.
+      if (type == "aten.batch_norm.default" && names.size() == 4) name += "_var";
+      builder_.add_weight({name, shape, dtype_});
+      names.push_back(std::move(name));
+    }
+    return names;
   }
 
-  Json weight(const std::string& type, const Shape& shape, std::size_t operand) {
-    std::string name = "w" + std::to_string(document_["weights"].size());
-    // Random weights with this name are positive, as a variance has to be.
-    if (type == "aten.batch_norm.default" && operand == 4) name += "_var";
-    Json json = mention(name, shape);
-    document_["weights"].push_back(json);
-    return json;
-  }
-
-  Chain& add(const std::string& type, Json operands, const Json& attrs,
-             std::optional<Shape> result) {
-    if (result) shape_ = std::move(*result);
+  /// A node whose first result is the current value; `more` are named after it.
+  Chain& add(const std::string& type, const std::vector<std::string>& operands, const Json& attrs,
+             std::vector<StatedTensor> more = {}) {
     before_last_ = last_;
-    last_ = "n" + std::to_string(document_["nodes"].size());
-    Json node = {{"name", last_},
-                 {"op_type", type},
-                 {"inputs", std::move(operands)},
-                 {"outputs", Json::array({mention(last_, shape_)})},
-                 {"attrs", attrs}};
-    if (!device_.empty()) node["device"] = device_;
-    document_["nodes"].push_back(std::move(node));
+    last_ = "n" + std::to_string(builder_.document()["nodes"].size());
+    for (StatedTensor& result : more) result.name = last_ + result.name;
+    more.insert(more.begin(), {last_, shape_, dtype_});
+    builder_.add_node(last_, type, operands, more, attrs);
+    if (!device_.empty()) builder_.set("device", device_);
     return *this;
   }
 
-  std::string dtype_;
+  DocumentBuilder builder_{"machine"};
+  DType dtype_;
   std::string device_;
   std::string input_ = "x";
   std::string last_ = input_;
   std::string before_last_ = input_;
   Shape shape_;
-  Json document_ = Json::object();
 };
 
 const Shape kImage = {1, 96, 56, 56};
@@ -391,8 +372,7 @@ Graph chain_of(const Target& target, const Kind& kind, std::int32_t steps, bool 
 }
 
 MachineProbe repeated(const Target& target, const std::string& name, const Shape& shape,
-                      const std::string& dtype, std::int32_t few, std::int32_t many,
-                      void (*step)(Chain&)) {
+                      DType dtype, std::int32_t few, std::int32_t many, void (*step)(Chain&)) {
   MachineProbe probe;
   probe.name = name;
   for (const std::int32_t count : {few, many}) {
@@ -407,30 +387,31 @@ void addition_step(Chain& chain) { chain.op_with(kAdd, {chain.before_last()}); }
 
 }  // namespace
 
-MachineProbe convolution_probe(const Target& target, const std::string& dtype) {
-  MachineProbe probe = repeated(target, "convolution, 3 x 3, " + dtype, {1, 128, 28, 28}, dtype, 1,
-                                5, [](Chain& chain) { chain.convolution(128, 3); });
+MachineProbe convolution_probe(const Target& target, DType dtype) {
+  MachineProbe probe =
+      repeated(target, "convolution, 3 x 3, " + std::string(dtype_name(dtype)), {1, 128, 28, 28},
+               dtype, 1, 5, [](Chain& chain) { chain.convolution(128, 3); });
   probe.where.types = {"aten.conv2d.default"};
   return probe;
 }
 
-MachineProbe product_probe(const Target& target, const std::string& dtype) {
-  MachineProbe probe = repeated(target, "matrix product, " + dtype, {256, 480}, dtype, 2, 8,
-                                [](Chain& chain) { chain.linear(480); });
+MachineProbe product_probe(const Target& target, DType dtype) {
+  MachineProbe probe = repeated(target, "matrix product, " + std::string(dtype_name(dtype)),
+                                {256, 480}, dtype, 2, 8, [](Chain& chain) { chain.linear(480); });
   probe.where.types = {"aten.linear.default"};
   return probe;
 }
 
 MachineProbe memory_probe(const Target& target) {
   MachineProbe probe =
-      repeated(target, "memory", {1, 64, 112, 112}, "float32", 2, 10, addition_step);
+      repeated(target, "memory", {1, 64, 112, 112}, DType::kFloat32, 2, 10, addition_step);
   probe.where.types = {kAdd};
   probe.by_flops = false;
   return probe;
 }
 
 MachineProbe node_probe(const Target& target) {
-  MachineProbe probe = repeated(target, "node", {16}, "float32", 10, 90, addition_step);
+  MachineProbe probe = repeated(target, "node", {16}, DType::kFloat32, 10, 90, addition_step);
   probe.where.types = {kAdd};
   probe.by_flops = false;
   return probe;

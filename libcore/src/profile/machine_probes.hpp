@@ -22,9 +22,9 @@ struct MachineProbe {
 
 /// A chain of 3 x 3 convolutions of 128 channels, in `dtype`. Their rate in
 /// float32 is taken as the device's peak.
-MachineProbe convolution_probe(const Target& target, const std::string& dtype);
+MachineProbe convolution_probe(const Target& target, DType dtype);
 /// Linear layers of many rows in `dtype`, of which no kernel multiplies less than the definition.
-MachineProbe product_probe(const Target& target, const std::string& dtype);
+MachineProbe product_probe(const Target& target, DType dtype);
 /// Additions of tensors that exceed a core's caches: the device's memory bandwidth.
 MachineProbe memory_probe(const Target& target);
 /// Additions of 16 numbers: the overhead of a node.

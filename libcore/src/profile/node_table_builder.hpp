@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/cost/node_table.hpp"
+#include "cost/node_table.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/target/target.hpp"

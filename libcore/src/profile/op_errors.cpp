@@ -80,14 +80,15 @@ class OpErrorMeter {
   }
 
   Graph with_int8(std::size_t unit) const {
-    quantize::RewritePlan plan;
-    plan.int8.assign(problem_.units.size(), 0);
-    plan.int8[unit] = 1;
+    quantize::PrecisionChoice choice;
+    choice.int8.assign(problem_.units.size(), 0);
+    choice.int8[unit] = 1;
     // Where an op in front takes the factors in, a multiplication has the same error.
-    plan.smoothing = plan_smoothing(*runs_.graph, problem_, plan.int8, ranges_, 0);
+    choice.smoothing = plan_smoothing(*runs_.graph, problem_, choice.int8, ranges_, 0);
     Graph graph = *runs_.graph;
-    insert_conversions(graph, problem_, plan,
-                       choose_params(graph, problem_, plan, ranges_, {}, rules_), ranges_, rules_);
+    insert_conversions(graph, problem_, choice,
+                       choose_params(graph, problem_, choice, ranges_, {}, rules_), ranges_,
+                       rules_);
     return graph;
   }
 
@@ -112,7 +113,8 @@ class OpErrorMeter {
       weights[t] = known != by_name_.end() ? known->second : constant_tensor(graph, tensor);
     }
     const PartitionPlan plan = single_partition_plan(graph, runs_.device);
-    Executor executor(graph, plan, *runs_.target, weights, runs_.execution, devices_);
+    Executor executor =
+        compile_and_load(graph, plan, *runs_.target, weights, runs_.execution, devices_);
     devices_ = executor.devices();
     std::vector<Outputs> all;
     for (const std::vector<Tensor>& inputs : inputs_) {

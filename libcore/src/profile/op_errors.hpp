@@ -8,12 +8,12 @@
 
 #include "npu/compile/compiler.hpp"
 #include "npu/ir/graph.hpp"
-#include "npu/quant/tensor_ranges.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/support/error.hpp"
 #include "npu/target/target.hpp"
 #include "npu/tensor/tensor.hpp"
 #include "profile/sample_files.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu {
 

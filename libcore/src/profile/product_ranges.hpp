@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/quant/tensor_ranges.hpp"
 #include "npu/tensor/tensor.hpp"
 #include "quant/product_errors.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu {
 

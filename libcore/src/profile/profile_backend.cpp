@@ -13,7 +13,7 @@
 #include <set>
 #include <utility>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 #include "npu/target/target.hpp"
 #include "profile/ask_ops.hpp"
 #include "profile/backend_probes.hpp"

@@ -18,8 +18,8 @@
 #include <memory>
 #include <tuple>
 
+#include "device/device_instance.hpp"
 #include "npu/compile/compiler.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/support/log.hpp"
@@ -132,15 +132,15 @@ class MachineProfiler {
     DeviceProbes& probes = devices_[device.name];
     probes.node = pair(device.name, node_probe(target_));
     probes.memory = pair(device.name, memory_probe(target_));
-    probes.convolutions["float32"] = pair(device.name, convolution_probe(target_, "float32"));
+    probes.convolutions["float32"] = pair(device.name, convolution_probe(target_, DType::kFloat32));
     for (const auto& [dtype, rate] : device.peak_flops) {
       const std::string name(dtype_name(dtype));
       if (name == "float32") continue;
-      probes.convolutions[name] = pair(device.name, convolution_probe(target_, name));
+      probes.convolutions[name] = pair(device.name, convolution_probe(target_, dtype));
     }
     if (takes_bfloat16_rate(device)) {
-      probes.products = pair(device.name, product_probe(target_, "float32"));
-      probes.narrow_products = pair(device.name, product_probe(target_, "bfloat16"));
+      probes.products = pair(device.name, product_probe(target_, DType::kFloat32));
+      probes.narrow_products = pair(device.name, product_probe(target_, DType::kBFloat16));
     }
     for (MachineProbe& probe : kind_probes(target_)) {
       probes.kinds.push_back(pair(device.name, std::move(probe)));

@@ -20,6 +20,7 @@
 
 #include "cost/measured_cost.hpp"
 #include "cost/roofline.hpp"
+#include "device/device_instance.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/compile/fold_constants.hpp"
 #include "npu/partition/partition_graph.hpp"

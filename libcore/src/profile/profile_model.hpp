@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
-#include "npu/cost/node_table.hpp"
+#include "cost/node_table.hpp"
 #include "npu/ir/graph.hpp"
-#include "npu/quant/tensor_ranges.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/progress.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "cost/node_table.hpp"
 #include "npu/compile/compiler.hpp"
-#include "npu/cost/node_table.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/runtime/executor.hpp"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "npu/passes/quantize.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "profile/profile_model.hpp"
 
 namespace npu {

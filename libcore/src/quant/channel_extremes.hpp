@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "npu/quant/tensor_ranges.hpp"
 #include "npu/tensor/tensor.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu {
 

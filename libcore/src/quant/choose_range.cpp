@@ -12,7 +12,7 @@
 //
 // Mse takes the numbers of a bin for spread evenly and integrates the squared errors of rounding
 // and cutting; it searches both sides together, then one after the other until neither moves.
-#include "npu/quant/choose_range.hpp"
+#include "quant/choose_range.hpp"
 
 #include <algorithm>
 #include <array>

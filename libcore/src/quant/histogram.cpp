@@ -4,7 +4,7 @@
 // Values are taken in blocks that stay in the cache: one pass for the extremes, one for the bins.
 // The bins are counted in four tables in turn, since activations repeat values and an increment has
 // to wait for the one before it. O(values), and O(bins) for each doubling of the width.
-#include "npu/quant/histogram.hpp"
+#include "quant/histogram.hpp"
 
 #include <algorithm>
 #include <array>

@@ -18,9 +18,9 @@
 #include <array>
 #include <cmath>
 
-#include "npu/quant/choose_range.hpp"
 #include "npu/support/ids.hpp"
 #include "ops/op_catalogue.hpp"
+#include "quant/choose_range.hpp"
 #include "quant/weight_operand.hpp"
 
 namespace npu {

@@ -2,7 +2,7 @@
 // Reads and writes what calibration found. The files are untrusted: numbers have to be finite and
 // in order, histograms to describe what they claim (Histogram::make), lists to be as long as the
 // shapes say, and nothing may be listed twice. O(entries log entries).
-#include "npu/quant/tensor_ranges.hpp"
+#include "quant/tensor_ranges.hpp"
 
 #include <cmath>
 #include <limits>

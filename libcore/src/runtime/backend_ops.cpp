@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 #include "npu/support/error.hpp"
 #include "support/text.hpp"
 

@@ -4,6 +4,8 @@
 // headers.
 #include "runtime/check_blobs.hpp"
 
+#include "device/device_instance.hpp"
+
 namespace npu {
 
 void check_bundled_blobs(const std::vector<CompiledPartition>& partitions, const Target& target,

@@ -8,6 +8,21 @@
 #include "tensor/onnx_tensor.hpp"
 
 namespace npu {
+namespace {
+
+void read_safetensors_outputs(const std::vector<std::string>& names, const std::string& path,
+                              std::vector<std::optional<Tensor>>& expected) {
+  const SafetensorsFile file(path);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const SafetensorsEntry* entry = file.find(names[i]);
+    if (entry == nullptr && names.size() == 1 && file.entries().size() == 1) {
+      entry = &file.entries().front();
+    }
+    if (entry != nullptr) expected[i] = file.tensor(*entry);
+  }
+}
+
+}  // namespace
 
 bool is_narrow_precision(std::string_view precision) {
   return precision == "bf16" || precision == "f16";
@@ -19,12 +34,13 @@ Tolerance tolerance_for(DType dtype, const ToleranceOptions& options) {
           options.atol.value_or(is_narrow ? 2e-2 : 1e-4)};
 }
 
-ComparisonReport compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
+ComparisonReport compare_outputs(const std::vector<std::string>& names,
+                                 const std::vector<Tensor>& outputs,
                                  const std::vector<std::optional<Tensor>>& expected,
                                  const ToleranceOptions& tolerance) {
   ComparisonReport report;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    OutputComparison output{.name = graph.tensor(graph.graph_outputs()[i]).name,
+    OutputComparison output{.name = names[i],
                             .comparison = {},
                             .tolerance = tolerance_for(outputs[i].dtype(), tolerance)};
     if (expected[i]) {
@@ -38,28 +54,12 @@ ComparisonReport compare_outputs(const Graph& graph, const std::vector<Tensor>& 
   return report;
 }
 
-std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph, const std::string& path) {
-  const SafetensorsFile file(path);
-  std::vector<std::optional<Tensor>> expected;
-  for (const TensorId id : graph.graph_outputs()) {
-    const SafetensorsEntry* entry = file.find(graph.tensor(id).name);
-    if (entry == nullptr && graph.graph_outputs().size() == 1 && file.entries().size() == 1) {
-      entry = &file.entries().front();
-    }
-    expected.push_back(entry == nullptr ? std::nullopt : std::optional(file.tensor(*entry)));
-  }
-  return expected;
-}
-
-std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph,
+std::vector<std::optional<Tensor>> expected_outputs(const std::vector<std::string>& names,
                                                     const std::vector<InputFile>& files) {
-  std::vector<std::optional<Tensor>> expected(graph.graph_outputs().size());
+  std::vector<std::optional<Tensor>> expected(names.size());
   for (const InputFile& file : files) {
     if (!file.path.ends_with(".pb")) {
-      const auto found = expected_outputs(graph, file.path);
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        if (found[i]) expected[i] = found[i];
-      }
+      read_safetensors_outputs(names, file.path, expected);
       continue;
     }
     std::string name;
@@ -67,8 +67,7 @@ std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph,
     if (file.input) name = *file.input;
     bool is_placed = false;
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const bool is_it = graph.tensor(graph.graph_outputs()[i]).name == name ||
-                         (expected.size() == 1 && !file.input);
+      const bool is_it = names[i] == name || (names.size() == 1 && !file.input);
       if (is_it) expected[i] = tensor;
       is_placed = is_placed || is_it;
     }

@@ -3,9 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "npu/ir/graph.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "npu/runtime/run_report.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -25,17 +25,17 @@ bool is_narrow_precision(std::string_view precision);
 /// The tolerance of a tensor of this dtype.
 Tolerance tolerance_for(DType dtype, const ToleranceOptions& options);
 
-/// Compares every output with `expected`, which is as long; nothing means "not in the file".
-ComparisonReport compare_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
+/// Compares every output with `expected`; nothing there means "not in the file". All are as long as
+/// `names`.
+ComparisonReport compare_outputs(const std::vector<std::string>& names,
+                                 const std::vector<Tensor>& outputs,
                                  const std::vector<std::optional<Tensor>>& expected,
                                  const ToleranceOptions& tolerance);
 
-/// The expected outputs in a safetensors file, by name; a single one may have any name. Throws
-/// Error for a file that cannot be read.
-std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph, const std::string& path);
-/// The same from several files, of which .pb files hold one output each: the one that the file is
-/// said to be, else the one that it names, else the only one.
-std::vector<std::optional<Tensor>> expected_outputs(const Graph& graph,
+/// The outputs of these names in files. Those of a safetensors file go by name, a single one may
+/// have any; a .pb file holds one output: the one that the file is said to be, else the one that it
+/// names, else the only one. Throws Error for a file that cannot be read.
+std::vector<std::optional<Tensor>> expected_outputs(const std::vector<std::string>& names,
                                                     const std::vector<InputFile>& files);
 
 }  // namespace npu

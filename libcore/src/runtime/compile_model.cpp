@@ -8,13 +8,16 @@
 #include "npu/runtime/compile_model.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "device/custom_op_library.hpp"
+#include "device/device_model.hpp"
 #include "npu/compile/fold_constants.hpp"
 #include "npu/compile/memory_needs.hpp"
 #include "npu/runtime/compare.hpp"
 #include "npu/runtime/executor.hpp"
-#include "runtime/place_model.hpp"
+#include "runtime/prepare_compile.hpp"
 #include "runtime/random_tensor.hpp"
 
 namespace npu {
@@ -45,6 +48,17 @@ double measure_error(const Graph& graph, const CompiledModel& model, const Targe
   return worst;
 }
 
+/// A backend names node and argument, but does not know the file.
+template <typename Body>
+void placing_compile_errors(const Graph& graph, Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (!error.location().file.empty() || error.code() == ErrorCode::kUsage) throw;
+    throw Error(error.code(), error.message(), {.file = graph.file});
+  }
+}
+
 }  // namespace
 
 double worst_relative_error(const std::vector<Tensor>& actual,
@@ -58,31 +72,41 @@ double worst_relative_error(const std::vector<Tensor>& actual,
   return worst;
 }
 
-CompileModelResult compile_model(Graph& graph, const CompileModelOptions& options,
-                                 Diagnostics& diagnostics) {
-  CompileModelResult result;
+PreparedCompile prepare_compile(Graph& graph, const CompileModelOptions& options,
+                                CompileCache& cache, Diagnostics& diagnostics) {
+  PreparedCompile prepared;
   for (const std::string& library : options.load_ops) load_custom_ops(library);
-  CompileOptions compile = options.compile;
-  compile.layouts = true;
-  if (!options.load_ops.empty()) compile.backend_options["load_ops"] = options.load_ops;
-  if (options.promote) compile.backend_options["promote"] = true;
-
-  const PlacedModel placed = place_model(graph, options.where, options.load_ops, diagnostics);
-  const Target& target = placed.target;
-  if (diagnostics.has_errors()) return result;
+  prepared.options = options.compile;
+  prepared.options.layouts = true;
+  Json& devices = prepared.options.backend_options;
+  if (!options.load_ops.empty()) devices["load_ops"] = options.load_ops;
+  if (options.promote) devices["promote"] = true;
+  prepared.placed = place_model(graph, options.where, options.load_ops, diagnostics);
+  if (diagnostics.has_errors()) return prepared;
   WeightSource source = options.weights;
   if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
-  std::vector<Tensor> weights = load_weights(graph, source, diagnostics);
-  if (diagnostics.has_errors()) return result;
+  prepared.has_random_weights = source.random_seed && source.file.empty();
+  prepared.weights = load_weights(graph, source, diagnostics);
+  if (diagnostics.has_errors()) return prepared;
+  placing_compile_errors(graph, [&] {
+    prepared.folded =
+        fold_constants(graph, prepared.placed.target, prepared.options, &cache, prepared.weights);
+  });
+  return prepared;
+}
 
-  CompileCache cache(options.cache);
+CompileModelResult finish_compile(Graph& graph, PreparedCompile prepared,
+                                  const CompileModelOptions& options, CompileCache& cache,
+                                  KnownPartitions known, Diagnostics& diagnostics) {
+  CompileModelResult result;
+  const CompileOptions& compile = prepared.options;
+  const Target& target = prepared.placed.target;
+  const std::vector<Tensor>& weights = prepared.weights;
   std::optional<double> worst_error;
   std::vector<DeviceMemoryNeed> needs;
-  FoldedConstants folded;
-  try {
-    folded = fold_constants(graph, target, compile, &cache, weights);
-    result.model =
-        compile_graph(graph, placed.plan, target, weights, compile, &cache, folded.devices);
+  placing_compile_errors(graph, [&] {
+    result.model = compile_graph(graph, prepared.placed.plan, target, weights, compile, &cache,
+                                 prepared.folded.devices, std::move(known));
     std::vector<MemoryReport> reports;
     for (std::size_t i = 0; i < result.model.partitions.size(); ++i) {
       reports.push_back(reported_memory(graph, result.model.plan.partitions[i],
@@ -95,26 +119,32 @@ CompileModelResult compile_model(Graph& graph, const CompileModelOptions& option
     if (options.measure_precision && compile.precision != "f32") {
       worst_error = measure_error(graph, result.model, target, weights, compile, cache);
     }
-  } catch (const Error& error) {
-    // A backend names node and argument, but does not know the file.
-    if (!error.location().file.empty() || error.code() == ErrorCode::kUsage) throw;
-    throw Error(error.code(), error.message(), {.file = graph.file});
-  }
+  });
   for (const std::string& warning : cache.take_warnings()) diagnostics.warning({}, warning);
   warn_of_refusals(graph, result.model, diagnostics);
-  if (placed.by_cost()) diagnostics.note({.file = graph.file}, placed.note);
-  result.report = compile_report(result.model, folded);
+  if (prepared.placed.by_cost()) {
+    diagnostics.note({.file = graph.file}, prepared.placed.note);
+  }
+  result.report = compile_report(result.model, prepared.folded);
   result.report.cache_enabled = cache.enabled();
   result.report.precision = compile.precision;
   result.report.worst_relative_error = worst_error;
   result.report.memory = std::move(needs);
   result.content = bundle_content(graph, result.model, target, weights, compile);
-  if (options.weights.random_seed && source.file.empty()) {
+  if (prepared.has_random_weights) {
     result.content.provenance["random_weights"] = *options.weights.random_seed;
   }
-  result.target = target;
-  result.weights = std::move(weights);
+  result.target = std::move(prepared.placed.target);
+  result.weights = std::move(prepared.weights);
   return result;
+}
+
+CompileModelResult compile_model(Graph& graph, const CompileModelOptions& options,
+                                 Diagnostics& diagnostics) {
+  CompileCache cache(options.cache);
+  PreparedCompile prepared = prepare_compile(graph, options, cache, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  return finish_compile(graph, std::move(prepared), options, cache, {}, diagnostics);
 }
 
 }  // namespace npu

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "device/backend.hpp"
 #include "ir/device_reason.hpp"
 #include "npu/partition/metrics.hpp"
 #include "npu/partition/partition_graph.hpp"
@@ -112,8 +113,26 @@ std::string placement_text(const Graph& graph, const PlanMetrics& metrics, const
   return text.empty() ? "none" : text;
 }
 
-void place_by_cost(Graph& graph, PlacedModel& placed, Diagnostics& diagnostics) {
+}  // namespace
+
+PlacedModel read_placed(const Graph& graph, Diagnostics& diagnostics) {
+  return {graph_target(graph), read_partition_plan(graph, diagnostics)};
+}
+
+void warn_of_stated(const Graph& graph, const PlacedModel& placed, const DeviceChoice& where,
+                    Diagnostics& diagnostics) {
+  warn_of_other_target(graph, where, placed.target, diagnostics);
+  warn_of_ignored_devices(graph, where, diagnostics);
+  warn_of_other_backends(graph, placed, diagnostics);
+}
+
+PlacedModel place_by_cost(Graph& graph, const DeviceChoice& where,
+                          const std::vector<std::string>& load_ops, Diagnostics& diagnostics) {
+  PlacedModel placed;
+  placed.target = with_custom_ops(asked_target(graph, where, diagnostics), load_ops);
   const Target& target = placed.target;
+  tag_ops(graph, target, {}, diagnostics);
+  if (diagnostics.has_errors()) return placed;
   PartitionOptions options;
   options.strategy = Strategy::kMinCut;
   PartitionResult result = partition_graph(graph, options, diagnostics);
@@ -133,29 +152,20 @@ void place_by_cost(Graph& graph, PlacedModel& placed, Diagnostics& diagnostics) 
                 "': nodes: " + placement_text(graph, result.metrics, target) +
                 "; partitions: " + std::to_string(result.metrics.partitions) +
                 "; predicted ms: " + fixed_text(result.metrics.predicted_us / 1000, 3);
+  return placed;
 }
-
-}  // namespace
 
 PlacedModel place_model(Graph& graph, const DeviceChoice& where,
                         const std::vector<std::string>& load_ops, Diagnostics& diagnostics) {
-  PlacedModel placed;
   const bool has_plan = graph.npu_member("partition") != nullptr;
-  if (!has_tags(graph) && !has_plan) {
-    placed.target = with_custom_ops(asked_target(graph, where, diagnostics), load_ops);
-    tag_ops(graph, placed.target, {}, diagnostics);
-    if (!diagnostics.has_errors()) place_by_cost(graph, placed, diagnostics);
-    return placed;
-  }
+  if (!has_plan && !has_tags(graph)) return place_by_cost(graph, where, load_ops, diagnostics);
   if (graph.npu_member("target") == nullptr) {
     graph.set_npu_member("target", *load_target(where.target.empty() ? "host" : where.target).json);
   }
-  placed.target = graph_target(graph);
-  warn_of_other_target(graph, where, placed.target, diagnostics);
-  warn_of_ignored_devices(graph, where, diagnostics);
-  placed.plan = has_plan ? read_partition_plan(graph, diagnostics)
-                         : partition_graph(graph, {}, diagnostics).plan;
-  warn_of_other_backends(graph, placed, diagnostics);
+  PlacedModel placed =
+      has_plan ? read_placed(graph, diagnostics)
+               : PlacedModel{graph_target(graph), partition_graph(graph, {}, diagnostics).plan};
+  warn_of_stated(graph, placed, where, diagnostics);
   return placed;
 }
 

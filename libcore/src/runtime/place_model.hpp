@@ -22,11 +22,21 @@ struct PlacedModel {
   bool by_cost() const noexcept { return !note.empty(); }
 };
 
-/// The plan of the document, if it has one. A document that is tagged only is partitioned as it is
-/// tagged. One that is neither is placed by cost for the devices that `where` names: tagged, and
-/// partitioned by the strategy mincut, or put on a single device if that is predicted to take less
-/// time; `note` says what came of it. `graph` is left with the plan. Options of `where` that do not
-/// go with what the document says cause a warning. Collects faults in `diagnostics`.
+/// The target and the plan that a document states. Collects faults of the plan.
+PlacedModel read_placed(const Graph& graph, Diagnostics& diagnostics);
+
+/// Warns of options that what a document states leaves without effect, and of a backend that is
+/// another one than npu-tag --ask has asked.
+void warn_of_stated(const Graph& graph, const PlacedModel& placed, const DeviceChoice& where,
+                    Diagnostics& diagnostics);
+
+/// Places a document that says nothing, for the devices that `where` names: tags it, and partitions
+/// it by the strategy mincut, or puts it on a single device if that is predicted to take less time;
+/// `note` says what came of it. `graph` is left with the plan. Collects faults.
+PlacedModel place_by_cost(Graph& graph, const DeviceChoice& where,
+                          const std::vector<std::string>& load_ops, Diagnostics& diagnostics);
+
+/// Which of these a document needs: one that is tagged only is partitioned as it is tagged.
 PlacedModel place_model(Graph& graph, const DeviceChoice& where,
                         const std::vector<std::string>& load_ops, Diagnostics& diagnostics);
 

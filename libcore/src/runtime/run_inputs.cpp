@@ -155,19 +155,19 @@ std::vector<Tensor> gather_inputs(const Graph& graph, const std::vector<InputFil
   return gatherer.finish(seed);
 }
 
-void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs,
+void write_outputs(const std::vector<std::string>& names, const std::vector<Tensor>& outputs,
                    const std::string& path) {
   if (path.ends_with(".npy")) {
     write_npy(path, outputs.front());
     return;
   }
   if (path.ends_with(".pb")) {
-    write_onnx_tensor(path, graph.tensor(graph.graph_outputs().front()).name, outputs.front());
+    write_onnx_tensor(path, names.front(), outputs.front());
     return;
   }
   std::vector<std::pair<std::string, Tensor>> named;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& name = graph.tensor(graph.graph_outputs()[i]).name;
+    const std::string& name = names[i];
     const bool is_repeated = std::any_of(named.begin(), named.end(),
                                          [&](const auto& entry) { return entry.first == name; });
     if (!is_repeated) named.emplace_back(name, outputs[i]);

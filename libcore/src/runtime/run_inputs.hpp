@@ -21,6 +21,7 @@ std::vector<Tensor> gather_inputs(const Graph& graph, const std::vector<InputFil
 
 /// Writes the outputs of a run: the first one to .npy, or all of them to safetensors. An output
 /// that is listed twice is written once.
-void write_outputs(const Graph& graph, const std::vector<Tensor>& outputs, const std::string& path);
+void write_outputs(const std::vector<std::string>& names, const std::vector<Tensor>& outputs,
+                   const std::string& path);
 
 }  // namespace npu

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "npu/quant/quant_form.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
+#include "quant/quant_form.hpp"
 
 namespace npu {
 

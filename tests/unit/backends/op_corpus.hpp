@@ -97,7 +97,7 @@ inline std::vector<Tensor> run_graph(const Graph& graph, const PartitionPlan& pl
   fold_constants(graph, target, compile, nullptr, weights);
   ExecutorOptions options;
   options.threads = 1;
-  Executor executor(graph, plan, target, weights, options);
+  Executor executor = compile_and_load(graph, plan, target, weights, options);
   return executor.run(inputs, nullptr);
 }
 

@@ -17,8 +17,8 @@
 
 #include "catch.hpp"
 #include "conformance/harness/graph_spec.hpp"
+#include "device/device_instance.hpp"
 #include "graph_builder.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/support/file_io.hpp"

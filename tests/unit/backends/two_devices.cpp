@@ -23,7 +23,7 @@ DeviceRun run_on(const GraphBuilder& builder, const std::string& device,
   const PartitionPlan plan = single_partition_plan(graph, device);
   ExecutorOptions options;
   options.threads = 2;
-  Executor executor(graph, plan, target, weights, options);
+  Executor executor = compile_and_load(graph, plan, target, weights, options);
   DeviceRun run{executor.run(inputs, nullptr).at(0), {}};
   if (device != "npu") return run;
   const CompiledModel model = compile_graph(graph, plan, target, weights, {}, nullptr);

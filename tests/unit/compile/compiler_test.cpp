@@ -68,7 +68,8 @@ std::string bundle_of(Graph graph, const CompileOptions& options, CompileCache* 
 std::vector<Tensor> reference(const Graph& graph, const std::vector<Tensor>& weights,
                               const std::vector<Tensor>& inputs) {
   const PartitionPlan whole = single_partition_plan(graph, "cpu");
-  return Executor(graph, whole, vendor_target(), weights, one_thread()).run(inputs, nullptr);
+  return compile_and_load(graph, whole, vendor_target(), weights, one_thread())
+      .run(inputs, nullptr);
 }
 
 bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
@@ -192,7 +193,7 @@ TEST_CASE("a backend that lies about what it made is refused", "[compile][compil
   const auto inputs = random_inputs(graph, 0);
   const auto run = [&](const char* fault) {
     const Setting setting("WRAP_FAULT", fault);
-    Executor(graph, plan, vendor_target(), weights, one_thread()).run(inputs, nullptr);
+    compile_and_load(graph, plan, vendor_target(), weights, one_thread()).run(inputs, nullptr);
   };
   CHECK_NOTHROW(run("none"));
   CHECK_THROWS_WITH(

@@ -27,28 +27,19 @@ namespace {
 // A mask made by writing into parts of a tensor, an index into a weight, a grid: what vision
 // transformers compute in every run. The npu below has none of these ops.
 Graph masks() {
-  return GraphBuilder()
-      .input("x", {4, 4})
-      .weight("table", {5, 4})
-      .weight("index", {4}, "int64")
-      .weight("v", {})
-      .node("bias", "aten.index.Tensor", {"p_table", "p_index"}, Shape{4, 4},
-            {{"_tensor_list_sizes", {1}}})
-      .node("curved", "aten.asin.default", {"bias"})
-      .node("zeros", "aten.new_zeros.default", {"x"}, Shape{4, 4}, {{"size", {4, 4}}})
-      .node("part", "aten.slice.Tensor", {"zeros"}, Shape{2, 4}, {{"dim", 0}, {"end", 2}})
-      .node("set", "aten.fill_.Tensor", {"part", "p_v"})
-      .node("mask", "aten.slice_scatter.default", {"zeros", "set"}, Shape{4, 4},
-            {{"dim", 0}, {"end", 2}})
-      .node("like", "aten.full_like.default", {"x"}, {{"fill_value", -0.5}})
-      .node("grid", "aten.arange.start", {}, Shape{4}, {{"start", 1}, {"end", 5}}, "int64")
-      .node("a", "aten.add.Tensor", {"x", "curved"})
-      .node("b", "aten.mul.Tensor", {"a", "mask"})
-      .node("c", "aten.atan2.default", {"b", "like"})
-      .output("c")
-      .output("grid")
-      .output("like")
-      .build();
+  return graph_of(R"(
+    input x [4,4]; weight table [5,4]; weight index [4] int64; weight v []
+    bias = aten.index.Tensor(p_table, p_index) [4,4] {"_tensor_list_sizes": [1]}
+    curved = asin(bias)
+    zeros = new_zeros(x) {"size": [4, 4]}
+    part = aten.slice.Tensor(zeros) [2,4] {"dim": 0, "end": 2}
+    set = aten.fill_.Tensor(part, p_v)
+    mask = slice_scatter(zeros, set) {"dim": 0, "end": 2}
+    like = full_like(x) {"fill_value": -0.5}
+    grid = aten.arange.start() int64 {"start": 1, "end": 5}
+    a = aten.add.Tensor(x, curved)
+    b = aten.mul.Tensor(a, mask)
+    c = atan2(b, like); output c, grid, like)");
 }
 
 const Target& few_ops() {
@@ -102,7 +93,7 @@ std::vector<Tensor> results(Graph& graph, const std::vector<Tensor>& weights) {
   const PartitionPlan plan = partition_graph(graph, {}, diagnostics).plan;
   ExecutorOptions options;
   options.threads = 1;
-  return Executor(graph, plan, few_ops(), weights, options)
+  return compile_and_load(graph, plan, few_ops(), weights, options)
       .run({random_input(graph, graph.graph_inputs()[0], 3)}, nullptr);
 }
 
@@ -198,14 +189,10 @@ TEST_CASE("a document that folds what is no constant is refused") {
                 "y") ==
         "test.json: /nodes/0: error: node 'y' (aten.relu.default) is folded, but it reads 'x', "
         "which is no constant; run npu-tag again");
-  CHECK(refused(GraphBuilder()
-                    .input("x")
-                    .weight("w", {4})
-                    .node("y", "aten.relu.default", {"x"})
-                    .node("z", "my.op", {"p_w"})
-                    .output("y")
-                    .output("z")
-                    .build(),
+  CHECK(refused(graph_of(R"(
+    input x; weight w [4]
+    y = relu(x)
+    z = my.op(p_w); output y, z)"),
                 "z") ==
         "test.json: /nodes/1: error: node 'z' (my.op) is folded, but its results may differ from "
         "run to run; run npu-tag again");

@@ -3,6 +3,7 @@
 #include "npu/compile/memory_needs.hpp"
 
 #include "catch.hpp"
+#include "device/device_model.hpp"
 #include "graph_builder.hpp"
 
 using namespace npu;

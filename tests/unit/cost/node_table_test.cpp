@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of measured nodes: what is read, what is refused, and the costs that come out.
-#include "npu/cost/node_table.hpp"
+#include "cost/node_table.hpp"
 
 #include "catch.hpp"
 #include "cost/measured_cost.hpp"

@@ -10,8 +10,8 @@
 #include "catch.hpp"
 #include "compile/vendor.hpp"
 #include "device/backend_table.hpp"
+#include "device/device_instance.hpp"
 #include "npu/compile/compiler.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/runtime/executor.hpp"
@@ -241,7 +241,7 @@ TEST_CASE("backend interface: jobs share a device, which is opened once", "[devi
     ExecutorOptions run;
     run.threads = 1;
     Executor executor(graph, model.plan, target, weights, run, model.partitions, model.devices);
-    Executor again(graph, model.plan, target, weights, run, executor.devices());
+    Executor again = compile_and_load(graph, model.plan, target, weights, run, executor.devices());
     CHECK(count("opens") == before + 1);
     const auto outputs = again.run({four(-1, 2, -3, 4)}, nullptr);
     CHECK(outputs[0].as<float>()[1] == 2.0F);
@@ -302,11 +302,12 @@ TEST_CASE("backend interface: partitions share the weights that both read", "[de
   use_backends();
   const Target target = target_of("aten");
   GraphBuilder builder;
-  builder.input("x", {4}).weight("w", {4}).weight("v", {4});
-  builder.node("a", "aten.add.Tensor", {"x", "p_w"});
-  builder.node("c", "aten.abs.default", {"a"});
-  builder.node("b", "aten.mul.Tensor", {"c", "p_w"});
-  builder.node("d", "aten.mul.Tensor", {"b", "p_v"}).output("d");
+  builder.lines(R"(
+    input x [4]; weight w, v [4]
+    a = aten.add.Tensor(x, p_w)
+    c = abs(a)
+    b = aten.mul.Tensor(c, p_w)
+    d = aten.mul.Tensor(b, p_v); output d)");
   Graph graph = builder.build();
   for (Node& node : graph.nodes()) {
     node.device = node.op_type == "aten.abs.default" ? "cpu" : "npu2";
@@ -320,7 +321,7 @@ TEST_CASE("backend interface: partitions share the weights that both read", "[de
   }
   ExecutorOptions options;
   options.threads = 1;
-  Executor executor(graph, plan, target, weights, options);
+  Executor executor = compile_and_load(graph, plan, target, weights, options);
   CHECK(executor.weight_uploads() == 2);
   CHECK(executor.weight_bytes() == 32);
   const auto outputs = executor.run({four(1, 2, 3, 4)}, nullptr);
@@ -342,7 +343,7 @@ TEST_CASE("backend interface: memory that a backend refuses when it is asked is 
     const Setting set = fault(answer);
     RunRecord record;
     const auto outputs =
-        Executor(graph, plan, target, weights, options).run({four(-1, 2, -3, 4)}, &record);
+        compile_and_load(graph, plan, target, weights, options).run({four(-1, 2, -3, 4)}, &record);
     CHECK(outputs[0].as<float>()[1] == 2.0F);
     std::int64_t bytes = 0;
     for (const StepRecord& step : record.steps) bytes += step.copied_bytes;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The folders that are searched for backends, and the files that are refused.
-#include "npu/device/backend.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include "backends/backend_calls.hpp"
 #include "catch.hpp"
 #include "compile/vendor.hpp"
+#include "device/device_instance.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/log.hpp"
 #include "support/temporary_folder.hpp"

@@ -85,7 +85,7 @@ class Constants {
     if (!graph.folded().empty()) fold_constants(graph, target, compiling, nullptr, weights);
     ExecutorOptions options;
     options.threads = 1;
-    return Executor(graph, plan, target, weights, options).run(inputs_, nullptr);
+    return compile_and_load(graph, plan, target, weights, options).run(inputs_, nullptr);
   }
 
  private:

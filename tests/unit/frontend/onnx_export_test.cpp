@@ -36,15 +36,10 @@ class Folder {
 
 /// Two large weights, whose bytes are no whole pages, and a small one.
 Graph three_weights() {
-  return GraphBuilder("weights")
-      .input("x", {2, 37})
-      .weight("a", {41, 37})
-      .weight("b", {43, 41})
-      .weight("c", {43})
-      .node("y", "aten.linear.default", {"x", "p_a"}, Shape{2, 41})
-      .node("z", "aten.linear.default", {"y", "p_b", "p_c"}, Shape{2, 43})
-      .output("z")
-      .build();
+  return graph_of(R"(
+    model weights; input x [2,37]; weight a [41,37]; weight b [43,41]; weight c [43]
+    y = linear(x, p_a) [2,41]
+    z = linear(y, p_b, p_c) [2,43]; output z)");
 }
 
 void write(const std::string& path, std::uint64_t most_bytes, std::uint64_t seed = 5,
@@ -125,13 +120,9 @@ TEST_CASE("export onnx: a model that is too large without weights is refused",
 TEST_CASE("export: an output that is an input, or stands there twice, keeps its name",
           "[frontend]") {
   const Folder folder;
-  const Graph graph = GraphBuilder("outputs")
-                          .input("x", {2, 3})
-                          .node("y", "aten.relu.default", {"x"}, Shape{2, 3})
-                          .output("x")
-                          .output("y")
-                          .output("y")
-                          .build();
+  const Graph graph = graph_of(R"(
+    model outputs; input x [2,3]
+    y = relu(x); output x, y, y)");
   write(folder.file("m.onnx"), std::uint64_t{1} << 20, 5, graph);
   const Imported read = import_bytes(read_file(folder.file("m.onnx")), {}, folder.file("m.onnx"));
   CHECK(read.errors.empty());

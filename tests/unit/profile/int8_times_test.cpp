@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "cost/node_table.hpp"
 #include "graph_builder.hpp"
-#include "npu/cost/node_table.hpp"
 #include "set_variable.hpp"
 
 namespace npu::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/quant/choose_range.hpp"
+#include "quant/choose_range.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/quant/histogram.hpp"
+#include "quant/histogram.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "npu/quant/tensor_ranges.hpp"
+#include "quant/tensor_ranges.hpp"
 
 #include <string>
 #include <vector>

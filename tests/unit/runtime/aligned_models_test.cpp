@@ -41,7 +41,7 @@ std::vector<Tensor> run(const Graph& graph, const PartitionPlan& plan, const Tar
   REQUIRE(test::errors_of(diagnostics).empty());
   ExecutorOptions options;
   options.threads = 1;
-  Executor executor(graph, plan, target, weights, options);
+  Executor executor = compile_and_load(graph, plan, target, weights, options);
   return executor.run(read_inputs(graph, name), nullptr);
 }
 
@@ -108,11 +108,9 @@ TEST_CASE("aligned models give the results of those that are not") {
 }
 
 TEST_CASE("devices of the built-in targets run channel_norm") {
-  const Graph graph = test::GraphBuilder()
-                          .input("x", {1, 20, 3, 3})
-                          .node("n", "npu.channel_norm", {"x"}, {{"direction", false}})
-                          .output("n")
-                          .build();
+  const Graph graph = test::graph_of(R"(
+    input x [1,20,3,3]
+    n = npu.channel_norm(x) {"direction": false}; output n)");
   for (const BuiltInTarget& built_in : built_in_targets()) {
     for (const Device& device : load_target(built_in.name).devices) {
       if (!device.align.is_object() && !device.any_op) continue;

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "catch.hpp"
+#include "device/device_instance.hpp"
 #include "graph_builder.hpp"
 #include "npu/partition/metrics.hpp"
 #include "npu/partition/strategies.hpp"
@@ -22,6 +23,7 @@
 #include "test_paths.hpp"
 
 using namespace npu;
+using npu::test::graph_of;
 using npu::test::GraphBuilder;
 using npu::test::same_bits;
 using Kind = StepRecord::Kind;
@@ -61,7 +63,8 @@ Tensor every_bfloat16() {
 // Runs a graph whose nodes have devices, without weights.
 std::vector<Tensor> run(const Graph& graph, const PartitionPlan& plan,
                         const std::vector<Tensor>& inputs, RunRecord* record = nullptr) {
-  Executor executor(graph, plan, host(), std::vector<Tensor>(graph.tensors().size()), one_thread());
+  Executor executor = compile_and_load(graph, plan, host(),
+                                       std::vector<Tensor>(graph.tensors().size()), one_thread());
   return executor.run(inputs, record);
 }
 
@@ -151,7 +154,7 @@ TEST_CASE("executor: a graph without nodes returns its inputs and needs no backe
 TEST_CASE("executor: a graph output may be a weight") {
   const Graph graph = GraphBuilder().weight("w", {2}).output("p_w").build();
   const PartitionPlan plan = partition_convex(graph);
-  Executor executor(graph, plan, host(), {floats({2}, {3, 4})}, one_thread());
+  Executor executor = compile_and_load(graph, plan, host(), {floats({2}, {3, 4})}, one_thread());
   CHECK(values_of(executor.run({}, nullptr).at(0)) == Values{3, 4});
 }
 
@@ -161,7 +164,8 @@ TEST_CASE("executor: a device that is missing, or without a backend, or with one
   const PartitionPlan plan = partition_convex(graph);
   const auto refusal = [&](const Target& target) {
     try {
-      Executor executor(graph, plan, target, std::vector<Tensor>(2), one_thread());
+      Executor executor =
+          compile_and_load(graph, plan, target, std::vector<Tensor>(2), one_thread());
       return std::string("good");
     } catch (const Error& error) {
       return std::to_string(static_cast<int>(error.code())) + " " + error.message();
@@ -190,12 +194,7 @@ TEST_CASE("executor: one node on each device") {
   if (!test::use_backends()) return;
   for (const char* device : {"npu", "cpu"}) {
     CAPTURE(device);
-    const Graph graph = GraphBuilder()
-                            .input("x", {3})
-                            .node("a", "aten.relu.default", {"x"})
-                            .on(device)
-                            .output("a")
-                            .build();
+    const Graph graph = graph_of(std::string("input x [3]; a = relu(x) @") + device + "; output a");
     RunRecord record;
     CHECK(values_of(run(graph, partition_convex(graph), {floats({3}, {-1, 0, 2})}, &record)[0]) ==
           Values{0, 0, 2});
@@ -209,21 +208,13 @@ TEST_CASE("executor: one node on each device") {
 TEST_CASE("executor: a tensor crosses once per direction, however many read it") {
   if (!test::use_backends()) return;
   // a has three readers on the cpu in two partitions, and is an output.
-  const Graph graph = GraphBuilder()
-                          .input("x", {2})
-                          .node("a", "aten.relu.default", {"x"})
-                          .on("npu")
-                          .node("b", "aten.neg.default", {"a"})
-                          .on("cpu")
-                          .node("c", "aten.add.Tensor", {"a", "b"})
-                          .on("cpu")
-                          .node("d", "aten.relu.default", {"c"})
-                          .on("npu")
-                          .node("e", "aten.add.Tensor", {"d", "a"})
-                          .on("cpu")
-                          .output("e")
-                          .output("a")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [2]
+    a = relu(x) @npu
+    b = neg(a) @cpu
+    c = aten.add.Tensor(a, b) @cpu
+    d = relu(c) @npu
+    e = aten.add.Tensor(d, a) @cpu; output e, a)");
   const PartitionPlan plan = partition_convex(graph);
   RunRecord record;
   const auto outputs = run(graph, plan, {floats({2}, {3, -4})}, &record);
@@ -236,19 +227,12 @@ TEST_CASE("executor: a tensor crosses once per direction, however many read it")
 
 TEST_CASE("executor: a transfer of what is there already copies nothing") {
   if (!test::use_backends()) return;
-  const Graph graph = GraphBuilder()
-                          .input("x", {2})
-                          .node("a", "aten.relu.default", {"x"})
-                          .on("npu")
-                          .node("b", "aten.neg.default", {"a"})
-                          .on("cpu")
-                          .node("c", "aten.add.Tensor", {"b", "a"})
-                          .on("npu")
-                          .node("d", "aten.neg.default", {"a"})
-                          .on("cpu")
-                          .output("c")
-                          .output("d")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [2]
+    a = relu(x) @npu
+    b = neg(a) @cpu
+    c = aten.add.Tensor(b, a) @npu
+    d = neg(a) @cpu; output c, d)");
   const PartitionPlan plan = partition_contiguous(graph);
   REQUIRE(plan.transfers.size() == 3);
   CHECK(plan.transfers[1].tensors.size() == 2);  // a is on the npu, but listed again
@@ -265,17 +249,11 @@ TEST_CASE("executor: a transfer of what is there already copies nothing") {
 
 TEST_CASE("executor: a graph input is uploaded once per device that reads it") {
   if (!test::use_backends()) return;
-  const Graph graph = GraphBuilder()
-                          .input("x", {2})
-                          .node("a", "aten.relu.default", {"x"})
-                          .on("npu")
-                          .node("b", "aten.add.Tensor", {"x", "a"})
-                          .on("cpu")
-                          .node("c", "aten.add.Tensor", {"x", "b"})
-                          .on("npu")
-                          .output("c")
-                          .output("x")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [2]
+    a = relu(x) @npu
+    b = aten.add.Tensor(x, a) @cpu
+    c = aten.add.Tensor(x, b) @npu; output c, x)");
   RunRecord record;
   const auto outputs = run(graph, partition_convex(graph), {floats({2}, {1, 2})}, &record);
   CHECK(values_of(outputs[0]) == Values{3, 6});
@@ -290,22 +268,13 @@ TEST_CASE("executor: an in-place op leaves its operand to every other reader") {
   // All placements of the four nodes: a has the readers relu_, sum and the output.
   for (int placement = 0; placement < 16; ++placement) {
     CAPTURE(placement);
-    const auto device = [&](int node) { return (placement >> node & 1) != 0 ? "npu" : "cpu"; };
-    const Graph graph = GraphBuilder()
-                            .input("x", {3})
-                            .node("a", "aten.neg.default", {"x"})
-                            .on(device(0))
-                            .node("relu_", "aten.relu_.default", {"a"})
-                            .on(device(1))
-                            .node("add_", "aten.add_.Tensor", {"relu_", "a"})
-                            .on(device(2))
-                            .node("sum", "aten.add.Tensor", {"a", "relu_"})
-                            .on(device(3))
-                            .output("sum")
-                            .output("a")
-                            .output("add_")
-                            .output("relu_")
-                            .build();
+    const auto device = [&](int node) {
+      return std::string((placement >> node & 1) != 0 ? "npu" : "cpu");
+    };
+    const Graph graph = graph_of("input x [3]; a = neg(x) @" + device(0) + "; relu_ = relu_(a) @" +
+                                 device(1) + "; add_ = aten.add_.Tensor(relu_, a) @" + device(2) +
+                                 "; sum = aten.add.Tensor(a, relu_) @" + device(3) +
+                                 "; output sum, a, add_, relu_");
     const Tensor input = floats({3}, {1, -2, 0});
     for (const PartitionPlan& plan : {partition_convex(graph), partition_contiguous(graph)}) {
       const auto outputs = run(graph, plan, {input});
@@ -324,26 +293,14 @@ TEST_CASE(
   if (!test::use_backends()) return;
   for (const char* device : {"npu", "cpu"}) {
     CAPTURE(device);
-    const Graph graph = GraphBuilder()
-                            .input("x", {2})
-                            .weight("w", {2})
-                            .node("a", "aten.relu_.default", {"x"})
-                            .on(device)
-                            .node("b", "aten.neg.default", {"p_w"})
-                            .on(device)
-                            .node("c", "aten.add_.Tensor", {"b", "a"})
-                            .on(device)
-                            .node("d", "aten.relu_.default", {"p_w"})
-                            .on(device)
-                            .output("c")
-                            .output("d")
-                            .output("x")
-                            .output("p_w")
-                            .build();
+    const std::string on = std::string(" @") + device;
+    const Graph graph = graph_of("input x [2]; weight w [2]; a = relu_(x)" + on + "; b = neg(p_w)" +
+                                 on + "; c = aten.add_.Tensor(b, a)" + on + "; d = relu_(p_w)" +
+                                 on + "; output c, d, x, p_w");
     const PartitionPlan plan = partition_convex(graph);
     std::vector<Tensor> weights(graph.tensors().size());
     weights[static_cast<std::size_t>(graph.find_tensor("p_w").value)] = floats({2}, {-5, 6});
-    Executor executor(graph, plan, host(), weights, one_thread());
+    Executor executor = compile_and_load(graph, plan, host(), weights, one_thread());
     for (int round = 0; round < 3; ++round) {
       const auto outputs = executor.run({floats({2}, {-1, 2})}, nullptr);
       CHECK(values_of(outputs[0]) == Values{5, -4});  // relu(x) - w = 0 + 5, 2 - 6
@@ -356,17 +313,13 @@ TEST_CASE(
 
 TEST_CASE("executor: results of one run do not change with the next") {
   if (!test::use_backends()) return;
-  const Graph graph = GraphBuilder()
-                          .input("x", {2})
-                          .node("a", "aten.relu.default", {"x"})
-                          .on("npu")
-                          .node("b", "aten.neg.default", {"a"})
-                          .on("cpu")
-                          .output("a")
-                          .output("b")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [2]
+    a = relu(x) @npu
+    b = neg(a) @cpu; output a, b)");
   const PartitionPlan plan = partition_convex(graph);
-  Executor executor(graph, plan, host(), std::vector<Tensor>(graph.tensors().size()), one_thread());
+  Executor executor = compile_and_load(graph, plan, host(),
+                                       std::vector<Tensor>(graph.tensors().size()), one_thread());
   const auto first = executor.run({floats({2}, {1, 2})}, nullptr);
   const auto second = executor.run({floats({2}, {3, 4})}, nullptr);
   CHECK(values_of(first[0]) == Values{1, 2});
@@ -406,7 +359,7 @@ TEST_CASE("executor: inputs and outputs of the graph are used in place") {
     CAPTURE(device);
     const Graph graph = relu_of(device, 3);
     const PartitionPlan plan = partition_convex(graph);
-    Executor executor(graph, plan, host(), std::vector<Tensor>(2), one_thread());
+    Executor executor = compile_and_load(graph, plan, host(), std::vector<Tensor>(2), one_thread());
     RunRecord record;
     CHECK(values_of(executor.run({floats({3}, {-1, 0, 2})}, &record)[0]) == Values{0, 0, 2});
     for (const Kind kind : {Kind::kInput, Kind::kOutput}) {
@@ -433,7 +386,7 @@ TEST_CASE("executor: memory of results is used again once nobody holds them, and
   const PartitionPlan plan = partition_convex(graph);
   std::vector<Tensor> held;
   {
-    Executor executor(graph, plan, host(), std::vector<Tensor>(2), one_thread());
+    Executor executor = compile_and_load(graph, plan, host(), std::vector<Tensor>(2), one_thread());
     const auto run_with = [&](float value) {
       return executor.run({floats({3}, {value, value, -value})}, nullptr).at(0);
     };
@@ -465,8 +418,8 @@ TEST_CASE("executor: an output that is a view of an input is a copy of it") {
     CAPTURE(device);
     const Graph graph = relu_of(device, 2, true);
     const PartitionPlan plan = partition_convex(graph);
-    Executor executor(graph, plan, host(), std::vector<Tensor>(graph.tensors().size()),
-                      one_thread());
+    Executor executor = compile_and_load(graph, plan, host(),
+                                         std::vector<Tensor>(graph.tensors().size()), one_thread());
     Tensor input = floats({2}, {-1, 2});
     const auto outputs = executor.run({input}, nullptr);
     CHECK(outputs[0].data() != input.data());
@@ -478,16 +431,10 @@ TEST_CASE("executor: an output that is a view of an input is a copy of it") {
 
 TEST_CASE("executor: a result that is listed twice is the same tensor twice") {
   if (!test::use_backends()) return;
-  const Graph graph = GraphBuilder()
-                          .input("x", {2})
-                          .node("a", "aten.relu.default", {"x"})
-                          .on("npu")
-                          .node("b", "aten.neg.default", {"a"})
-                          .on("cpu")
-                          .output("a")
-                          .output("b")
-                          .output("a")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [2]
+    a = relu(x) @npu
+    b = neg(a) @cpu; output a, b, a)");
   RunRecord record;
   const auto outputs = run(graph, partition_convex(graph), {floats({2}, {-1, 2})}, &record);
   CHECK(values_of(outputs[0]) == Values{0, 2});
@@ -498,21 +445,15 @@ TEST_CASE("executor: a result that is listed twice is the same tensor twice") {
 
 TEST_CASE("executor: weights are uploaded once and reused over runs") {
   if (!test::use_backends()) return;
-  const Graph graph = GraphBuilder()
-                          .input("x", {1, 2})
-                          .weight("w", {2, 2})
-                          .node("a", "aten.mm.default", {"x", "p_w"}, Shape{1, 2})
-                          .on("npu")
-                          .node("b", "aten.mm.default", {"a", "p_w"}, Shape{1, 2})
-                          .on("npu")
-                          .node("c", "aten.mm.default", {"b", "p_w"}, Shape{1, 2})
-                          .on("cpu")
-                          .output("c")
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [1,2]; weight w [2,2]
+    a = mm(x, p_w) @npu
+    b = mm(a, p_w) @npu
+    c = mm(b, p_w) @cpu; output c)");
   const PartitionPlan plan = partition_convex(graph);
   std::vector<Tensor> weights(graph.tensors().size());
   weights[static_cast<std::size_t>(graph.find_tensor("p_w").value)] = floats({2, 2}, {0, 1, 2, 0});
-  Executor executor(graph, plan, host(), weights, one_thread());
+  Executor executor = compile_and_load(graph, plan, host(), weights, one_thread());
   CHECK(executor.weight_uploads() == 2);  // one per partition that reads it
   CHECK(executor.weight_bytes() == 32);
   for (int round = 0; round < 3; ++round) {
@@ -551,23 +492,12 @@ TEST_CASE("executor: all bfloat16 patterns enter and leave the memory of a devic
 TEST_CASE("executor: bfloat16 keeps its bits on the way through a plan") {
   if (!test::use_backends()) return;
   // Views move data between devices and change none of it.
-  const Graph graph =
-      GraphBuilder()
-          .input("x", {65536}, "bfloat16")
-          .node("a", "aten.view.default", {"x"}, Shape{256, 256}, {{"size", {256, 256}}},
-                "bfloat16")
-          .on("npu")
-          .node("b", "aten.view.default", {"a"}, Shape{65536}, {{"size", {65536}}}, "bfloat16")
-          .on("cpu")
-          .node("c", "aten.view.default", {"b"}, Shape{16, 4096}, {{"size", {16, 4096}}},
-                "bfloat16")
-          .on("npu")
-          .node("d", "aten.view.default", {"c"}, Shape{65536}, {{"size", {65536}}}, "bfloat16")
-          .on("cpu")
-          .output("a")
-          .output("c")
-          .output("d")
-          .build();
+  const Graph graph = graph_of(R"(
+    input x [65536] bfloat16
+    a = view(x) [256,256] {"size": [256, 256]} @npu
+    b = view(a) [65536] {"size": [65536]} @cpu
+    c = view(b) [16,4096] {"size": [16, 4096]} @npu
+    d = view(c) [65536] {"size": [65536]} @cpu; output a, c, d)");
   Tensor input = every_bfloat16();
   // A program may copy a view's data, and oneDNN's copy makes signalling NaNs quiet; so they are
   // quiet here.
@@ -598,17 +528,12 @@ TEST_CASE("executor: tensors of every dtype cross from cpu to npu and back bit f
     const auto dtype = static_cast<DType>(d);
     const std::string name(dtype_name(dtype));
     CAPTURE(name);
-    const Graph graph =
-        GraphBuilder()
-            .input("x", {6}, name)
-            .node("a", "aten.view.default", {"x"}, Shape{2, 3}, {{"size", {2, 3}}}, name)
-            .on("cpu")
-            .node("b", "aten.view.default", {"a"}, Shape{6}, {{"size", {6}}}, name)
-            .on("npu")
-            .node("c", "aten.view.default", {"b"}, Shape{3, 2}, {{"size", {3, 2}}}, name)
-            .on("cpu")
-            .output("c")
-            .build();
+    const Graph graph = graph_of("input x [6] " + name + R"(
+      a = view(x) [2,3] {"size": [2, 3]} @cpu
+      b = view(a) [6] {"size": [6]} @npu
+      c = view(b) [3,2] {"size": [3, 2]} @cpu
+      output c
+    )");
     if (!check_support(graph, NodeId{1}, host().devices[0]).supported) continue;
     Tensor input(dtype, {6});
     for (std::size_t i = 0; i < input.bytes(); ++i) {
@@ -634,7 +559,7 @@ TEST_CASE("executor: small models on the cpu give PyTorch's results, any split g
     SmallModel model = load_small(name);
     for (Node& node : model.graph.nodes()) node.device = "cpu";
     const PartitionPlan whole = partition_convex(model.graph);
-    Executor reference(model.graph, whole, host(), model.weights, one_thread());
+    Executor reference = compile_and_load(model.graph, whole, host(), model.weights, one_thread());
     const auto on_cpu = reference.run(model.inputs, nullptr);
     check_close(model, on_cpu, model.expected);
     // Every node that the npu supports goes there with one chance in two, or everything goes.
@@ -649,7 +574,7 @@ TEST_CASE("executor: small models on the cpu give PyTorch's results, any split g
       }
       const PartitionPlan plan =
           placements % 3 == 2 ? partition_contiguous(model.graph) : partition_convex(model.graph);
-      Executor split(model.graph, plan, host(), model.weights, one_thread());
+      Executor split = compile_and_load(model.graph, plan, host(), model.weights, one_thread());
       RunRecord record;
       const auto outputs = split.run(model.inputs, &record);
       check_close(model, outputs, on_cpu);
@@ -680,7 +605,7 @@ TEST_CASE("executor: the trace of a run has a track per device and an arrow per 
   }
   const PartitionPlan plan = partition_convex(model.graph);
   REQUIRE_FALSE(plan.transfers.empty());
-  Executor executor(model.graph, plan, host(), model.weights, one_thread());
+  Executor executor = compile_and_load(model.graph, plan, host(), model.weights, one_thread());
   RunRecord record;
   executor.run(model.inputs, &record, true);
   double end = 0;

@@ -13,7 +13,7 @@
 #include "runtime/random_tensor.hpp"
 
 using namespace npu;
-using npu::test::GraphBuilder;
+using npu::test::graph_of;
 using npu::test::has_cpu;
 using npu::test::random_vendor_graph;
 using npu::test::Setting;
@@ -52,13 +52,11 @@ ExecutorOptions options(bool overlap) {
 
 /// Two branches whose nodes return only if they run at the same time.
 Graph meeting_graph() {
-  Graph graph = GraphBuilder()
-                    .input("x", {3})
-                    .node("meet_a", "aten.neg.default", {"x"})
-                    .node("meet_b", "aten.relu.default", {"x"})
-                    .node("sum", "aten.add.Tensor", {"meet_a", "meet_b"})
-                    .output("sum")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x [3]
+    meet_a = neg(x)
+    meet_b = relu(x)
+    sum = aten.add.Tensor(meet_a, meet_b); output sum)");
   for (Node& node : graph.nodes()) node.device = node.name == "meet_b" ? "npu2" : "npu";
   graph.set_npu_member("target", *vendor_target().json);
   return graph;
@@ -69,7 +67,8 @@ Graph meeting_graph() {
 TEST_CASE("independent steps of two devices run at the same time", "[runtime][overlap]") {
   use_vendor_backend();
   const Case made = make_case(meeting_graph());
-  Executor executor(made.graph, made.plan, vendor_target(), made.weights, options(true));
+  Executor executor =
+      compile_and_load(made.graph, made.plan, vendor_target(), made.weights, options(true));
   CHECK(executor.overlaps());
   for (int i = 0; i < 20; ++i) {
     RunRecord record;
@@ -86,18 +85,16 @@ TEST_CASE("independent steps of two devices run at the same time", "[runtime][ov
 TEST_CASE("a plan in which every step waits for the one before needs no threads",
           "[runtime][overlap]") {
   use_vendor_backend();
-  Graph graph = GraphBuilder()
-                    .input("x", {3})
-                    .node("a", "aten.neg.default", {"x"})
-                    .node("b", "aten.relu.default", {"a"})
-                    .node("c", "aten.neg.default", {"b"})
-                    .output("c")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x [3]
+    a = neg(x)
+    b = relu(a)
+    c = neg(b); output c)");
   for (Node& node : graph.nodes()) node.device = node.name == "b" ? "npu2" : "npu";
   graph.set_npu_member("target", *vendor_target().json);
   const Case made = make_case(std::move(graph));
-  CHECK_FALSE(
-      Executor(made.graph, made.plan, vendor_target(), made.weights, options(true)).overlaps());
+  CHECK_FALSE(compile_and_load(made.graph, made.plan, vendor_target(), made.weights, options(true))
+                  .overlaps());
 }
 
 TEST_CASE("results and records are those of one step after another", "[runtime][overlap]") {
@@ -107,8 +104,10 @@ TEST_CASE("results and records are those of one step after another", "[runtime][
     const Case made = make_case(random_vendor_graph(seed + 100, 30), seed);
     // Every second case has device memory that the host does not see.
     if (seed % 2 == 1) ::setenv("WRAP_FAULT", "far", 1);
-    Executor together(made.graph, made.plan, vendor_target(), made.weights, options(true));
-    Executor one_by_one(made.graph, made.plan, vendor_target(), made.weights, options(false));
+    Executor together =
+        compile_and_load(made.graph, made.plan, vendor_target(), made.weights, options(true));
+    Executor one_by_one =
+        compile_and_load(made.graph, made.plan, vendor_target(), made.weights, options(false));
     CHECK_FALSE(one_by_one.overlaps());
     overlapping += together.overlaps() ? 1 : 0;
     RunRecord expected_record;
@@ -130,7 +129,8 @@ TEST_CASE("results and records are those of one step after another", "[runtime][
     ::unsetenv("WRAP_FAULT");
     if (!has_cpu()) continue;
     const PartitionPlan whole = single_partition_plan(made.graph, "cpu");
-    Executor reference(made.graph, whole, vendor_target(), made.weights, options(false));
+    Executor reference =
+        compile_and_load(made.graph, whole, vendor_target(), made.weights, options(false));
     const auto on_cpu = reference.run(made.inputs, nullptr);
     for (std::size_t i = 0; i < on_cpu.size(); ++i) {
       CHECK(compare_tensors(expected[i], on_cpu[i], {0, 0}).ok);
@@ -143,7 +143,8 @@ TEST_CASE("a step that fails ends the run on every device, and the next run work
           "[runtime][overlap]") {
   use_vendor_backend();
   const Case made = make_case(random_vendor_graph(7, 30));
-  Executor executor(made.graph, made.plan, vendor_target(), made.weights, options(true));
+  Executor executor =
+      compile_and_load(made.graph, made.plan, vendor_target(), made.weights, options(true));
   const auto expected = executor.run(made.inputs, nullptr);
   for (int i = 0; i < 10; ++i) {
     {

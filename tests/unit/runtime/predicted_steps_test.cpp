@@ -14,12 +14,10 @@ namespace {
 
 /// Two nodes, the second one on the cpu: partition, transfer, partition.
 Graph split_relus() {
-  Graph graph = GraphBuilder()
-                    .input("x", {1000})
-                    .node("a", "aten.relu.default", {"x"})
-                    .node("b", "aten.relu.default", {"a"})
-                    .output("b")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x [1000]
+    a = relu(x)
+    b = relu(a); output b)");
   graph.nodes()[0].device = "npu";
   graph.nodes()[1].device = "cpu";
   graph.nodes()[1].device_reason = "forced";

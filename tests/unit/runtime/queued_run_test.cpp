@@ -9,6 +9,7 @@
 
 #include "catch.hpp"
 #include "compile/vendor.hpp"
+#include "device/backend.hpp"
 #include "npu/partition/partition_graph.hpp"
 #include "npu/runtime/executor.hpp"
 #include "npu/runtime/weight_store.hpp"
@@ -118,7 +119,8 @@ std::unique_ptr<Executor> execute(const QueuedCase& made, bool overlap,
   options.overlap = overlap;
   options.queues = true;
   options.in_flight = in_flight;
-  return std::make_unique<Executor>(made.graph, made.plan, made.target, made.weights, options);
+  return std::unique_ptr<Executor>(
+      new Executor(compile_and_load(made.graph, made.plan, made.target, made.weights, options)));
 }
 
 /// The simulated clock of the skeleton's devices, for a host that submits from one thread: what it
@@ -240,13 +242,10 @@ TEST_CASE("what goes through the host is written while more of it is read", "[ru
 
 TEST_CASE("independent steps of queues take the time of one", "[runtime][queue]") {
   use_vendor_backend();
-  Graph graph = GraphBuilder()
-                    .input("x", {8})
-                    .node("a", "aten.relu.default", {"x"})
-                    .node("b", "aten.add.Tensor", {"x", "x"})
-                    .output("a")
-                    .output("b")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x [8]
+    a = relu(x)
+    b = aten.add.Tensor(x, x); output a, b)");
   for (Node& node : graph.nodes()) node.device = node.name == "a" ? "q0" : "q1";
   const QueuedCase made = place(std::move(graph), queue_target(simulated(200000)));
   const auto executor = execute(made, true);
@@ -299,14 +298,11 @@ TEST_CASE("a run takes as long as its schedule says", "[runtime][queue]") {
 
 TEST_CASE("a transfer waits for no work that it does not need", "[runtime][queue]") {
   use_vendor_backend();
-  Graph graph = GraphBuilder()
-                    .input("x", {64})
-                    .input("y", {64})
-                    .node("a", "aten.relu.default", {"x"})
-                    .node("b", "aten.add.Tensor", {"a", "x"})
-                    .node("c", "aten.add.Tensor", {"b", "y"})
-                    .output("c")
-                    .build();
+  Graph graph = graph_of(R"(
+    input x, y [64]
+    a = relu(x)
+    b = aten.add.Tensor(a, x)
+    c = aten.add.Tensor(b, y); output c)");
   for (Node& node : graph.nodes()) node.device = node.name == "b" ? "q1" : "q0";
   const QueuedCase made = place(std::move(graph), queue_target(simulated(1000, 1000)));
   const std::vector<Tensor> inputs = inputs_of(made, 1);
@@ -432,7 +428,7 @@ TEST_CASE("each run in flight needs memory of its own", "[runtime][queue]") {
   options.threads = 1;
   options.queues = true;
   const auto load = [&] {
-    return Executor(made.graph, made.plan, made.target, made.weights, options).memory();
+    return compile_and_load(made.graph, made.plan, made.target, made.weights, options).memory();
   };
   std::uint64_t most = 0;
   for (const DeviceMemoryNeed& need : load()) most = std::max(most, need.needed());

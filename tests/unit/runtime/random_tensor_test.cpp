@@ -11,6 +11,7 @@
 #include "graph_builder.hpp"
 
 using namespace npu;
+using npu::test::graph_of;
 using npu::test::GraphBuilder;
 
 namespace {
@@ -43,13 +44,9 @@ TEST_CASE("random: golden bits of weights") {
 }
 
 TEST_CASE("random: golden values of inputs") {
-  const Graph graph = GraphBuilder()
-                          .input("x", {4})
-                          .input("ids", {6}, "int64")
-                          .input("mask", {12}, "bool")
-                          .weight("table", {30522, 8})
-                          .node("e", "aten.embedding.default", {"p_table", "ids"}, Shape{6, 8})
-                          .build();
+  const Graph graph = graph_of(R"(
+    input x [4]; input ids [6] int64; input mask [12] bool; weight table [30522,8]
+    e = embedding(p_table, ids) [6,8])");
   CHECK(float_bits(random_input(graph, graph.find_tensor("x"), 7)) ==
         Bits{0x3f5318ca, 0xbf2502b6, 0xbfcf3ad6, 0xbec0923c});
   const Tensor ids = random_input(graph, graph.find_tensor("ids"), 7);

@@ -15,14 +15,10 @@ using namespace npu::test;
 namespace {
 
 Graph two_inputs() {
-  return GraphBuilder()
-      .input("a", {2})
-      .input("b", {3})
-      .node("n", "aten.relu.default", {"a"})
-      .node("m", "aten.relu.default", {"b"})
-      .output("n")
-      .output("m")
-      .build();
+  return graph_of(R"(
+    input a [2]; input b [3]
+    n = relu(a)
+    m = relu(b); output n, m)");
 }
 
 Tensor floats(const std::vector<float>& values) {
@@ -112,11 +108,11 @@ TEST_CASE("inputs: all faults are reported at once") {
 
 TEST_CASE("outputs: .npy takes the first one, safetensors each name once") {
   const TemporaryFolder folder;
-  const Graph graph = two_inputs();
+  const std::vector<std::string> names{"y", "m"};
   const std::vector<Tensor> outputs{floats({1, 2}), floats({3, 4, 5})};
-  write_outputs(graph, outputs, folder / "y.npy");
+  write_outputs(names, outputs, folder / "y.npy");
   CHECK(same_bits(read_npy(folder / "y.npy", nullptr), outputs[0]));
-  write_outputs(graph, outputs, folder / "y.safetensors");
+  write_outputs(names, outputs, folder / "y.safetensors");
   const SafetensorsFile file(folder / "y.safetensors");
   REQUIRE(file.entries().size() == 2);
   CHECK(same_bits(file.tensor(*file.find("m")), outputs[1]));

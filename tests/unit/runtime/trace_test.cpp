@@ -3,11 +3,13 @@
 #include "runtime/trace.hpp"
 
 #include "catch.hpp"
+#include "device/device_instance.hpp"
 #include "graph_builder.hpp"
 #include "npu/partition/strategies.hpp"
 
 using namespace npu;
 using Kind = StepRecord::Kind;
+using npu::test::graph_of;
 using npu::test::GraphBuilder;
 
 namespace {
@@ -23,14 +25,10 @@ std::vector<Json> events_with(const Json& trace, const std::string& phase) {
 }  // namespace
 
 TEST_CASE("trace: nodes lie where the device's clock says") {
-  const Graph graph = GraphBuilder("m")
-                          .input("x")
-                          .node("a", "aten.relu.default", {"x"})
-                          .on("npu")
-                          .node("b", "aten.neg.default", {"a"})
-                          .on("npu")
-                          .output("b")
-                          .build();
+  const Graph graph = graph_of(R"(
+    model m; input x
+    a = relu(x) @npu
+    b = neg(a) @npu; output b)");
   RunRecord record;
   record.steps.push_back({.kind = Kind::kPartition,
                           .index = 0,
@@ -69,14 +67,11 @@ TEST_CASE("trace: of a run without steps is a valid trace") {
 
 TEST_CASE("trace: one track per device, slices for steps and nodes, an arrow per transfer") {
   const Graph graph = GraphBuilder("m \"quoted\"")
-                          .input("x")
-                          .node("a", "aten.relu.default", {"x"})
-                          .on("npu")
-                          .node("b", "aten.neg.default", {"a"})
-                          .on("npu")
-                          .node("c", "aten.relu.default", {"b"})
-                          .on("cpu")
-                          .output("c")
+                          .lines(R"(
+    input x
+    a = relu(x) @npu
+    b = neg(a) @npu
+    c = relu(b) @cpu; output c)")
                           .build();
   const PartitionPlan plan = partition_convex(graph);
   RunRecord record;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "npu/device/blob.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 

@@ -8,11 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "npu/compile/bundle.hpp"
 #include "npu/compile/cache.hpp"
-#include "npu/device/backend.hpp"
+#include "npu/device/blob.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/support/error.hpp"
@@ -20,6 +21,8 @@
 #include "npu/target/target.hpp"
 
 namespace npu {
+
+class DeviceInstance;
 
 /// How a compile is watched and stopped.
 struct CompileControl {
@@ -70,6 +73,9 @@ struct CompiledPartition {
   double compile_ms = 0;  ///< cache look-up included
 };
 
+/// Partitions that are compiled already, by device, and by compile options and sub-IR.
+using KnownPartitions = std::map<std::pair<std::string, std::string>, CompiledPartition>;
+
 /// A partition that its backend did not compile, and where its nodes went.
 struct Refusal {
   std::string device;
@@ -97,16 +103,19 @@ struct CompiledModel {
 /// go to the next device of the target that runs them, `graph` is partitioned again (convex, or
 /// contiguous if the plan was), and `graph` and the result hold the new plan. Without `fallback`,
 /// or if no device is left, throws Error with the backend's text; so does whatever is no refusal. A
-/// device is opened once, unless it is among `devices`, which are open with the same options. It
-/// stops with Error kFailed if options.control.progress says so, with kInfeasible at the deadline.
+/// device is opened once, unless it is among `devices`, which are open with the same options. What
+/// is among `known` is not compiled. It stops with Error kFailed if options.control.progress says
+/// so, with kInfeasible at the deadline.
 CompiledModel compile_graph(Graph& graph, const PartitionPlan& plan, const Target& target,
                             const std::vector<Tensor>& weights, const CompileOptions& options,
-                            CompileCache* cache, const OpenDevices& devices = {});
+                            CompileCache* cache, const OpenDevices& devices = {},
+                            KnownPartitions known = {});
 
 /// As above without fallback: the plan stays as it is.
 CompiledModel compile_plan(const Graph& graph, const PartitionPlan& plan, const Target& target,
                            const std::vector<Tensor>& weights, const CompileOptions& options,
-                           CompileCache* cache, const OpenDevices& devices = {});
+                           CompileCache* cache, const OpenDevices& devices = {},
+                           KnownPartitions known = {});
 
 /// The report of a compiled partition: the backend's, its memory, and the numbers that every report
 /// has. `predicted_kernels` as make_sub_ir counts them.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "npu/compile/compiler.hpp"
+#include "npu/device/blob.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/support/json.hpp"

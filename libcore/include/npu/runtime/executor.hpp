@@ -2,28 +2,21 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "npu/compile/compile_report.hpp"
 #include "npu/compile/compiler.hpp"
 #include "npu/compile/memory_needs.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/runtime/run_stop.hpp"
 #include "npu/target/target.hpp"
 
 namespace npu {
-
-class ResultMemory;
-class ThreadPool;
 
 struct ExecutorOptions {
   std::int32_t threads = 0;  ///< 0: all cores
@@ -93,20 +86,14 @@ class Executor {
  public:
   class Run;
 
-  /// `weights` by TensorId, as load_weights returns them. Keeps references to graph and plan, which
-  /// must outlive it. Compiles every partition first, without a cache. Throws Error kUnsupported if
-  /// a backend is missing or refuses a partition. `devices` are open already, with the same
-  /// options. Throws Error kInfeasible, before anything is loaded, if it does not fit in a device's
-  /// memory, or in backend_options["memory_limit"].
+  /// `weights` by TensorId, as load_weights returns them, but for those that partitions hold in
+  /// their blobs; `compiled` by partition id. Keeps references to graph and plan, which must
+  /// outlive it. `devices` (any number of them) are open already, with the same options. Throws
+  /// Error kUnsupported if a backend is missing; kInfeasible, before anything is loaded, if it does
+  /// not fit in a device's memory, or in backend_options["memory_limit"].
   Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
            const std::vector<Tensor>& weights, const ExecutorOptions& options,
-           const OpenDevices& devices = {});
-  /// The same with compiled partitions, by partition id, and with devices that are already open and
-  /// were opened with the same options (any number of them). Weights that partitions hold in their
-  /// blobs may be missing.
-  Executor(const Graph& graph, const PartitionPlan& plan, const Target& target,
-           const std::vector<Tensor>& weights, const ExecutorOptions& options,
-           const std::vector<CompiledPartition>& compiled, const OpenDevices& devices);
+           const std::vector<CompiledPartition>& compiled, const OpenDevices& devices = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -124,104 +111,29 @@ class Executor {
                              bool with_node_times = false, bool with_step_times = false);
   std::vector<Tensor> wait(const std::shared_ptr<Run>& run);
 
-  double load_ms() const noexcept { return load_ms_; }
+  double load_ms() const noexcept;
   /// Of a quantized model the share of multiply-adds that multiply int8 numbers.
-  std::optional<double> int8_macs() const { return int8_share_.value(); }
+  std::optional<double> int8_macs() const;
   /// Whether some steps of a run go on at the same time, since they are independent.
-  bool overlaps() const noexcept { return overlaps_; }
-  std::int64_t weight_uploads() const noexcept { return weight_uploads_; }
-  std::int64_t weight_bytes() const noexcept { return weight_bytes_; }
+  bool overlaps() const noexcept;
+  std::int64_t weight_uploads() const noexcept;
+  std::int64_t weight_bytes() const noexcept;
   /// What its programs take, by device in the order of the target.
-  const std::vector<DeviceMemoryNeed>& memory() const noexcept { return memory_; }
+  const std::vector<DeviceMemoryNeed>& memory() const noexcept;
   /// The devices that it runs on, for another one.
   OpenDevices devices() const;
   /// Name and version of every backend that is in use.
   std::map<std::string, std::string> backend_versions() const;
 
  private:
-  struct LoadedPartition {
-    std::function<void()> check;   // of its blob, before a run
-    std::size_t report_steps = 0;  // of the backend's compile report
-  };
-  /// A result that is no output of the graph.
-  struct Tap {
-    TensorId tensor;
-    std::size_t partition = 0;
-    std::optional<std::size_t> index;  // among the taps of its program; none: a boundary tensor
-  };
-  struct SharedWeights {
-    std::set<TensorId> tensors;
-    std::shared_ptr<DeviceWeights> weights;  // null: there are none
-  };
-  struct Slot;
-  struct Step;
-  struct Flight;
-
-  void load(const Target& target, const std::vector<Tensor>& weights,
-            const ExecutorOptions& options, const std::vector<CompiledPartition>& compiled,
-            const OpenDevices& open);
-  void open_devices(const Target& target, const ExecutorOptions& options, const OpenDevices& open);
-  const Tensor& weight_of(TensorId id, std::size_t partition,
-                          const std::vector<Tensor>& weights) const;
-  void share_weights(const std::vector<Tensor>& weights,
-                     const std::vector<CompiledPartition>& compiled);
-  void load_partitions(const std::vector<Tensor>& weights,
-                       const std::vector<CompiledPartition>& compiled);
-  void find_scratch(const std::vector<CompiledPartition>& compiled);
-  std::vector<std::shared_ptr<DeviceBuffer>> make_scratch() const;
-  void place_taps(const std::vector<std::string>& names,
-                  const std::vector<CompiledPartition>& compiled);
-  ProgramSignature signature_of(std::size_t partition, const CompiledPartition& compiled) const;
-  void check_in_flight(std::int32_t wanted) const;
-  void open_flights(const ExecutorOptions& options);
-  bool shares_events(std::int32_t a, std::int32_t b) const;
-  bool copies_directly(std::int32_t from, std::int32_t to) const;
-  bool has_several_partitions(std::size_t d) const;
-  bool submits_all() const;
-  std::vector<DeviceMemoryNeed> sum_memory(
-      const Target& target, const std::vector<CompiledPartition>& compiled,
-      const std::function<std::optional<MemoryReport>(std::size_t)>& ask) const;
-  void check_memory_limits(const Target& target, const ExecutorOptions& options,
-                           const std::vector<CompiledPartition>& compiled);
-  void take_limits(std::vector<DeviceMemoryNeed>& needs) const;
-  void measure_memory(const Target& target, const std::vector<CompiledPartition>& compiled);
-  void load_within_memory(const Target& target, const ExecutorOptions& options,
-                          const std::vector<Tensor>& weights,
-                          const std::vector<CompiledPartition>& compiled);
-  void schedule(const std::vector<CompiledPartition>& compiled);
-  void add_copy(Step& step, std::size_t from, std::size_t to);
-  void place_results();
-  void start_workers();
-  void log_loaded() const;
-  std::size_t slot(TensorId tensor, std::int32_t device);
-
-  const Graph& graph_;
-  const PartitionPlan& plan_;
-  std::vector<Tensor> output_weights_;  // graph outputs that are weights, by output
-  std::vector<std::string> device_names_;
-  std::vector<std::shared_ptr<DeviceInstance>> devices_;
-  std::vector<char> has_queue_;               // by device: work is submitted to it
-  bool has_times_ = false;                    // programs and queues are made for them
-  std::vector<std::uint64_t> scratch_bytes_;  // by device: of programs that take turns
-  std::map<std::string, std::int32_t> device_index_;
-  std::vector<SharedWeights> shared_;  // by device
-  std::vector<LoadedPartition> partitions_;
-  std::vector<std::unique_ptr<Flight>> flights_;
-  Int8Share int8_share_;
-  std::vector<Slot> slots_;
-  std::map<std::pair<TensorId, std::int32_t>, std::size_t> slot_index_;
-  std::vector<Step> steps_;
-  std::vector<std::size_t> output_slots_;  // by graph output; unused if no node produces it
-  std::vector<Tap> taps_;                  // by tap of the options
-  std::vector<std::size_t> tap_slots_;     // by tap; unused if its program hands it out
-  std::shared_ptr<ResultMemory> results_;
-  std::unique_ptr<ThreadPool> workers_;
-  std::shared_ptr<RunStop> stop_;
-  bool overlaps_ = false;
-  double load_ms_ = 0;
-  std::int64_t weight_uploads_ = 0;
-  std::int64_t weight_bytes_ = 0;
-  std::vector<DeviceMemoryNeed> memory_;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
+
+/// Compiles every partition, without a cache, for one that only a few runs need. Throws Error
+/// kUnsupported if a backend refuses a partition, and what the constructor throws.
+Executor compile_and_load(const Graph& graph, const PartitionPlan& plan, const Target& target,
+                          const std::vector<Tensor>& weights, const ExecutorOptions& options,
+                          const OpenDevices& devices = {});
 
 }  // namespace npu

@@ -55,8 +55,8 @@ struct RunModelOptions {
 /// `diagnostics`; the result is meaningful only if there are none.
 RunReport run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
 
-/// Runs a bundle: nothing is compiled, and its sections are used where they are mapped. If the
-/// blobs hold weights that `verify_device` needs, `weights` has to supply them.
+/// Runs a bundle: nothing is compiled, and its sections are used where they are mapped. If the blobs
+/// hold weights that `verify_device` needs, `weights` has to supply them.
 RunReport run_bundle(const Bundle& bundle, const RunModelOptions& options,
                      Diagnostics& diagnostics);
 

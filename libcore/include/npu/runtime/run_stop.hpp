@@ -9,10 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "npu/device/backend.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu {
+
+class DeviceProgram;
 
 /// The deadline came in the middle of a run.
 class RunLate : public Error {

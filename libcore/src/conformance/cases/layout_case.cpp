@@ -7,6 +7,7 @@
 
 #include "conformance/cases/cases.hpp"
 #include "conformance/harness/question.hpp"
+#include "npu/device/blob.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "conformance/cases/cases.hpp"
+#include "device/device_instance.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 

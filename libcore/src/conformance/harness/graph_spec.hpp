@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "npu/device/blob.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
 

@@ -8,10 +8,10 @@
 #include <cstring>
 #include <utility>
 
+#include "device/backend.hpp"
 #include "device/backend_table.hpp"
 #include "device/plugin.hpp"
 #include "device/tensor_views.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::conformance {

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "device/device_instance.hpp"
 #include "gnn/block/block_steps.hpp"
 #include "gnn/block/gnn_programs.hpp"
 #include "gnn/block/shared_array.hpp"
 #include "gnn/exchange/late_rows.hpp"
 #include "gnn/model/staged_model.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::gnn {

@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "device/device_instance.hpp"
 #include "gnn/block/find_reductions.hpp"
 #include "gnn/block/gnn_programs.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/ir/subgraph.hpp"
 
 namespace npu::gnn {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 
 namespace npu::gnn {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "device/device_instance.hpp"
 #include "gnn/block/block_run.hpp"
 #include "gnn/block/block_steps.hpp"
 #include "gnn/block/gnn_programs.hpp"
 #include "gnn/model/staged_model.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu::gnn {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "device/device_instance.hpp"
 #include "gnn/block/buffer_pool.hpp"
 #include "npu/compile/cache.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/tensor/safetensors.hpp"
 #include "rows/row_products.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 #include "npu/tensor/tensor.hpp"
 #include "support/elapsed.hpp"
 #include "support/statistics.hpp"

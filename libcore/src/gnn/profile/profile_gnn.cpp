@@ -20,6 +20,7 @@
 #include <memory>
 #include <set>
 
+#include "device/device_instance.hpp"
 #include "gnn/block/bfloat16_features.hpp"
 #include "gnn/block/gnn_block.hpp"
 #include "gnn/block/tensor_rows.hpp"
@@ -33,7 +34,6 @@
 #include "gnn/profile/profile_grid.hpp"
 #include "gnn/profile/sample_graph.hpp"
 #include "gnn/run/plan_loader.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/target/target.hpp"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/device_instance.hpp"
 #include "npu/compile/compiler.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "npu/support/ids.hpp"

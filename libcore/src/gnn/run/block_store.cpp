@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "device/device_instance.hpp"
 #include "npu/compile/bundle.hpp"
-#include "npu/device/backend.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "support/digest.hpp"

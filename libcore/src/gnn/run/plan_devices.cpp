@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/device_instance.hpp"
 #include "gnn/exchange/late_rows.hpp"
 #include "gnn/run/block_table.hpp"
 #include "gnn/run/plan_loader.hpp"
@@ -18,7 +19,6 @@
 #include "gnn/run/scheduler.hpp"
 #include "gnn/run/segment_values.hpp"
 #include "gnn/run/task_graph.hpp"
-#include "npu/device/backend.hpp"
 
 namespace npu::gnn {
 

@@ -15,9 +15,9 @@
 #include <string>
 #include <utility>
 
-#include "npu/passes/quantize.hpp"
 #include "npu/support/ids.hpp"
 #include "ops/op_name.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu {

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost/node_table.hpp"
 #include "npu/cost/cost_model.hpp"
-#include "npu/cost/node_table.hpp"
 #include "npu/ir/graph.hpp"
-#include "npu/quant/tensor_ranges.hpp"
 #include "npu/target/target.hpp"
 #include "passes/quantize/precision_budget.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu::quantize {
 

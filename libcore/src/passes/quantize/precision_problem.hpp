@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/quant/tensor_ranges.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu::quantize {
 

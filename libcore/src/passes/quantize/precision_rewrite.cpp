@@ -45,34 +45,34 @@ bool is_product(const PrecisionProblem& problem, std::size_t unit) {
 
 class PairInserter {
  public:
-  PairInserter(Graph& graph, const PrecisionProblem& problem, const RewritePlan& plan,
+  PairInserter(Graph& graph, const PrecisionProblem& problem, const PrecisionChoice& choice,
                const TensorRanges& ranges, const QuantizationRules& rules)
       : graph_(graph),
         problem_(problem),
-        plan_(plan),
+        choice_(choice),
         rules_(rules),
         editor_(graph),
         writer_(graph, editor_),
-        products_(graph, plan, ranges, rules, editor_, writer_) {}
+        products_(graph, choice, ranges, rules, editor_, writer_) {}
 
   std::vector<std::string> run(const std::vector<QuantParams>& params) {
-    const std::vector<char> has_integers = integer_values(problem_, plan_.int8);
+    const std::vector<char> has_integers = integer_values(problem_, choice_.int8);
     for (std::size_t v = 0; v < problem_.values.size(); ++v) {
       if (has_integers[v] != 0) insert_pair(v, params[v]);
     }
-    for (const SmoothedValue& smoothed : plan_.smoothing.values) {
+    for (const SmoothedValue& smoothed : choice_.smoothing.values) {
       if (!smoothed.into.valid()) multiply(smoothed);
     }
     for (std::size_t u = 0; u < problem_.units.size(); ++u) {
       if (!is_product(problem_, u)) continue;
-      const bool is_int8 = plan_.int8[u] != 0;
+      const bool is_int8 = choice_.int8[u] != 0;
       products_.add(problem_.units[u], is_int8,
                     is_int8 ? operand_scale(problem_.units[u], params) : 0);
     }
     products_.divide_norms();
     for (const NodeId id : ids_of<NodeId>(graph_.nodes())) {
       const std::size_t unit = index_of(problem_.unit_of[index_of(id)]);
-      const bool is_int8 = plan_.int8[unit] != 0;
+      const bool is_int8 = choice_.int8[unit] != 0;
       if (is_int8 || problem_.units[unit].has_float_result) {
         editor_.json(id)["precision"] = is_int8 ? "int8" : "float";
       }
@@ -83,22 +83,22 @@ class PairInserter {
 
  private:
   bool is_int8(NodeId node) const {
-    return plan_.int8[index_of(problem_.unit_of[index_of(node)])] != 0;
+    return choice_.int8[index_of(problem_.unit_of[index_of(node)])] != 0;
   }
 
   /// Whether a product reads the tensor through a multiplication of its own.
   bool is_multiplied(NodeId node) const {
-    const auto found = plan_.smoothing.of_product.find(node);
-    return found != plan_.smoothing.of_product.end() &&
-           !plan_.smoothing.values[found->second].into.valid();
+    const auto found = choice_.smoothing.of_product.find(node);
+    return found != choice_.smoothing.of_product.end() &&
+           !choice_.smoothing.values[found->second].into.valid();
   }
 
   /// That of the integers which a product with a weight reads.
   double operand_scale(const Unit& unit, const std::vector<QuantParams>& params) const {
     const NodeId product = unit.members.front();
     if (is_multiplied(product)) {
-      const std::size_t place = plan_.smoothing.of_product.at(product);
-      return multiplied_params(plan_.smoothing.values[place]).scale;
+      const std::size_t place = choice_.smoothing.of_product.at(product);
+      return multiplied_params(choice_.smoothing.values[place]).scale;
     }
     const TensorId operand = graph_.node(product).inputs[integer_operands(graph_, unit).front()];
     return params[index_of(problem_.value_of[index_of(operand)])].scale;
@@ -117,7 +117,7 @@ class PairInserter {
   void insert_pair(std::size_t value, const QuantParams& params) {
     const Value& each = problem_.values[value];
     const TensorInfo& tensor = graph_.tensor(each.tensor);
-    const bool is_made_int8 = each.producer >= 0 && plan_.int8[index_of(each.producer)] != 0;
+    const bool is_made_int8 = each.producer >= 0 && choice_.int8[index_of(each.producer)] != 0;
     const bool has_integers =
         is_made_int8 && gives_integers(problem_.units[index_of(each.producer)].kind);
     const auto reads_pair = [&](NodeId reader) {
@@ -175,7 +175,7 @@ class PairInserter {
 
   Graph& graph_;
   const PrecisionProblem& problem_;
-  const RewritePlan& plan_;
+  const PrecisionChoice& choice_;
   const QuantizationRules& rules_;
   GraphEditor editor_;
   ConstantWriter writer_;
@@ -200,14 +200,14 @@ std::vector<char> integer_values(const PrecisionProblem& problem, const std::vec
 }
 
 std::vector<QuantParams> choose_params(const Graph& graph, const PrecisionProblem& problem,
-                                       const RewritePlan& plan, const TensorRanges& ranges,
+                                       const PrecisionChoice& choice, const TensorRanges& ranges,
                                        const CalibrationMethod& calibration,
                                        const QuantizationRules& rules) {
-  const std::vector<char> has_integers = integer_values(problem, plan.int8);
+  const std::vector<char> has_integers = integer_values(problem, choice.int8);
   ScaleClasses classes(problem.values.size());
   for (std::size_t u = 0; u < problem.units.size(); ++u) {
     const Unit& unit = problem.units[u];
-    if (plan.int8[u] == 0 || unit.kind != UnitKind::kSameScale) continue;
+    if (choice.int8[u] == 0 || unit.kind != UnitKind::kSameScale) continue;
     const Node& node = graph.node(unit.members.front());
     const std::size_t result = index_of(problem.value_of[index_of(node.outputs.front())]);
     for (const std::size_t operand : integer_operands(graph, unit)) {
@@ -218,11 +218,11 @@ std::vector<QuantParams> choose_params(const Graph& graph, const PrecisionProble
   for (std::size_t v = 0; v < problem.values.size(); ++v) {
     if (has_integers[v] == 0) continue;
     const TensorRange& tensor = *ranges.find(graph.tensor(problem.values[v].tensor).name);
-    const std::int32_t smoothed = plan.smoothing.of_value[v];
+    const std::int32_t smoothed = choice.smoothing.of_value[v];
     const NumberRange range =
         smoothed < 0
             ? choose_range(tensor, calibration, rules.activations)
-            : divided_range(tensor, plan.smoothing.values[index_of(smoothed)].range->factors);
+            : divided_range(tensor, choice.smoothing.values[index_of(smoothed)].range->factors);
     NumberRange& whole = of_class[classes.find(v)];
     whole = {std::min(whole.low, range.low), std::max(whole.high, range.high)};
   }
@@ -234,11 +234,11 @@ std::vector<QuantParams> choose_params(const Graph& graph, const PrecisionProble
 }
 
 std::vector<std::string> insert_conversions(Graph& graph, const PrecisionProblem& problem,
-                                            const RewritePlan& plan,
+                                            const PrecisionChoice& choice,
                                             const std::vector<QuantParams>& params,
                                             const TensorRanges& ranges,
                                             const QuantizationRules& rules) {
-  return PairInserter(graph, problem, plan, ranges, rules).run(params);
+  return PairInserter(graph, problem, choice, ranges, rules).run(params);
 }
 
 }  // namespace npu::quantize

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "npu/passes/quantize.hpp"
 #include "passes/quantize/precision_problem.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "passes/quantize/smoothing.hpp"
 #include "target/quantization_rules.hpp"
 
@@ -16,7 +16,7 @@ namespace npu::quantize {
 std::vector<char> integer_values(const PrecisionProblem& problem, const std::vector<char>& int8);
 
 /// A choice of precisions with all that its document needs.
-struct RewritePlan {
+struct PrecisionChoice {
   std::vector<char> int8;  ///< by unit
   Smoothing smoothing;
   bool corrects_biases = true;
@@ -26,7 +26,7 @@ struct RewritePlan {
 /// kSameScale connects, for the range that covers theirs. The range of a value that is smoothed is
 /// that of its channels' extremes, whatever the method.
 std::vector<QuantParams> choose_params(const Graph& graph, const PrecisionProblem& problem,
-                                       const RewritePlan& plan, const TensorRanges& ranges,
+                                       const PrecisionChoice& choice, const TensorRanges& ranges,
                                        const CalibrationMethod& calibration,
                                        const QuantizationRules& rules);
 
@@ -34,7 +34,7 @@ std::vector<QuantParams> choose_params(const Graph& graph, const PrecisionProble
 /// of weights and corrections of biases as constants of the document. Returns the names of the
 /// products whose bias was corrected. Ids change.
 std::vector<std::string> insert_conversions(Graph& graph, const PrecisionProblem& problem,
-                                            const RewritePlan& plan,
+                                            const PrecisionChoice& choice,
                                             const std::vector<QuantParams>& params,
                                             const TensorRanges& ranges,
                                             const QuantizationRules& rules);

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "cost/node_table.hpp"
 #include "npu/cost/cost_model.hpp"
-#include "npu/cost/node_table.hpp"
 #include "npu/target/target.hpp"
 #include "passes/quantize/precision_problem.hpp"
 

@@ -76,7 +76,7 @@ Mention add_floats(ConstantWriter& writer, NodeId place, const Mention& tensor,
 }
 
 ProductRewriter::Factors ProductRewriter::factors_of(NodeId node) const {
-  const Smoothing& smoothing = plan_.smoothing;
+  const Smoothing& smoothing = choice_.smoothing;
   Factors factors;
   const auto in = smoothing.of_product.find(node);
   if (in != smoothing.of_product.end()) factors.in = &smoothing.values[in->second];
@@ -170,7 +170,7 @@ Mention ProductRewriter::integer_bias(NodeId node, const Mention& bias,
 std::vector<float> ProductRewriter::correction_of(const Unit& unit, const Factors& factors) const {
   const Node& node = graph_.node(unit.members.front());
   const ProductRange* range = ranges_.find_product(node.name);
-  if (!plan_.corrects_biases || range == nullptr || !adds_bias(node) ||
+  if (!choice_.corrects_biases || range == nullptr || !adds_bias(node) ||
       rules_.weights.high != kCorrectedWeights.high ||
       rules_.weights.low != kCorrectedWeights.low) {
     return {};
@@ -229,7 +229,7 @@ void ProductRewriter::rewrite_bias(const Unit& unit, bool is_int8, const Factors
 }
 
 void ProductRewriter::divide_norms() {
-  for (const SmoothedValue& smoothed : plan_.smoothing.values) {
+  for (const SmoothedValue& smoothed : choice_.smoothing.values) {
     if (!smoothed.into.valid()) continue;
     const Node& node = graph_.node(smoothed.into);
     if (weight_operand(graph_, node)) continue;

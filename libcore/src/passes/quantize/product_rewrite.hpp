@@ -35,10 +35,10 @@ Mention add_floats(ConstantWriter& writer, NodeId place, const Mention& tensor,
 /// channel; biases that are divided, and corrected for the rounding of weights.
 class ProductRewriter {
  public:
-  ProductRewriter(Graph& graph, const RewritePlan& plan, const TensorRanges& ranges,
+  ProductRewriter(Graph& graph, const PrecisionChoice& choice, const TensorRanges& ranges,
                   const QuantizationRules& rules, GraphEditor& editor, ConstantWriter& writer)
       : graph_(graph),
-        plan_(plan),
+        choice_(choice),
         ranges_(ranges),
         rules_(rules),
         editor_(editor),
@@ -76,7 +76,7 @@ class ProductRewriter {
   std::vector<float> correction_of(const Unit& unit, const Factors& factors) const;
 
   Graph& graph_;
-  const RewritePlan& plan_;
+  const PrecisionChoice& choice_;
   const TensorRanges& ranges_;
   const QuantizationRules& rules_;
   GraphEditor& editor_;

@@ -13,9 +13,8 @@
 #include <utility>
 
 #include "cost/measured_cost.hpp"
+#include "cost/node_table.hpp"
 #include "npu/cost/cost_model.hpp"
-#include "npu/cost/node_table.hpp"
-#include "npu/passes/quantize.hpp"
 #include "npu/passes/tag.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
@@ -26,6 +25,7 @@
 #include "passes/quantize/precision_problem.hpp"
 #include "passes/quantize/precision_rewrite.hpp"
 #include "passes/quantize/precision_solve.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "target/quantization_rules.hpp"
 
 namespace npu {
@@ -94,13 +94,13 @@ class Quantizer {
     name_nodes();
     check_full();
     list_conversions();
-    quantize::RewritePlan plan{int8_, no_smoothing(problem_), result_.options.correct_biases};
-    if (result_.options.smooth) plan.smoothing = plan_smoothing(graph_, problem_, int8_, ranges_);
+    quantize::PrecisionChoice choice{int8_, no_smoothing(problem_), result_.options.correct_biases};
+    if (result_.options.smooth) choice.smoothing = plan_smoothing(graph_, problem_, int8_, ranges_);
     const std::vector<QuantParams> params =
-        choose_params(graph_, problem_, plan, ranges_, result_.options.calibration, rules_);
+        choose_params(graph_, problem_, choice, ranges_, result_.options.calibration, rules_);
     list_tensors(params);
-    list_smoothed(plan.smoothing);
-    result_.corrected = insert_conversions(graph_, problem_, plan, params, ranges_, rules_);
+    list_smoothed(choice.smoothing);
+    result_.corrected = insert_conversions(graph_, problem_, choice, params, ranges_, rules_);
     write_section();
     if (is_tagged_) tag_ops(graph_, *target_, {.keep_tags = true}, diagnostics_);
     timer.done([&] {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <map>
 
-#include "npu/passes/quantize.hpp"
 #include "ops/op_name.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "support/text.hpp"
 
 namespace npu {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/quant/choose_range.hpp"
-#include "npu/quant/tensor_ranges.hpp"
 #include "passes/quantize/precision_problem.hpp"
+#include "quant/choose_range.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu::quantize {
 

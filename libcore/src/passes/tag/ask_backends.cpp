@@ -15,6 +15,7 @@
 #include "npu/support/ids.hpp"
 #include "npu/support/log.hpp"
 #include "ops/op_name.hpp"
+#include "passes/tag/choose_devices.hpp"
 #include "target/support_check.hpp"
 
 namespace npu {
@@ -191,6 +192,15 @@ Json BackendAnswers::record(Json target) const {
     }
   }
   return target;
+}
+
+std::unique_ptr<BackendAnswers> ask_backends(const Graph& graph, const Target& target,
+                                             const TagOptions& options) {
+  auto answers = std::make_unique<BackendAnswers>(graph, target);
+  answers->ask_nodes();
+  Diagnostics ignored;  // told by tag_nodes, which follows
+  answers->ask_parts(DeviceChooser(graph, target, options, ignored, answers.get()).devices());
+  return answers;
 }
 
 }  // namespace npu

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 #include "npu/ir/graph.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/support/json.hpp"
 #include "npu/target/target.hpp"
 #include "support/digest.hpp"
@@ -48,5 +49,10 @@ class BackendAnswers {
   const Graph& graph_;
   std::vector<Asked> asked_;
 };
+
+/// Asks the backends of a target about single nodes, and then about what would be compiled
+/// together. Throws as BackendAnswers does.
+std::unique_ptr<BackendAnswers> ask_backends(const Graph& graph, const Target& target,
+                                             const TagOptions& options);
 
 }  // namespace npu

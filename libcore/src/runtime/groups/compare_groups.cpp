@@ -17,6 +17,7 @@
 #include "npu/ir/subgraph.hpp"
 #include "npu/support/error.hpp"
 #include "ops/op_name.hpp"
+#include "runtime/executor/tap_places.hpp"
 #include "runtime/groups/reduce_group.hpp"
 #include "runtime/tap_tensors.hpp"
 

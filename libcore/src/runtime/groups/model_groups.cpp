@@ -12,7 +12,6 @@
 #include <unordered_set>
 
 #include "compile/sub_ir.hpp"
-#include "npu/ir/json_reader.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 #include "passes/fusion/fusion_groups.hpp"
@@ -74,10 +73,9 @@ ModelGroups find_model_groups(const Graph& graph, const PartitionPlan& plan, con
     const Partition& partition = plan.partitions[static_cast<std::size_t>(step.index)];
     const Device* device = target.find_device(partition.device);
     if (device == nullptr || partition.boundary.outputs.empty()) continue;
-    const SubIr part =
-        make_sub_ir(graph, partition.nodes, partition.boundary, device_patterns(*device));
-    result.pieces.push_back({static_cast<std::size_t>(step.index), partition.device,
-                             read_valid_graph(part.text, "sub-IR")});
+    result.pieces.push_back(
+        {static_cast<std::size_t>(step.index), partition.device,
+         fused_part(graph, partition.nodes, partition.boundary, device_patterns(*device))});
     add_groups(result.pieces.back(), result.pieces.size() - 1, result.groups);
   }
   return result;
@@ -122,7 +120,7 @@ Json PartRunner::run(const Graph& graph, const std::vector<NodeId>& nodes,
   SubgraphBoundary boundary = find_boundary(graph, nodes);
   boundary.outputs.clear();
   for (const std::string& name : outputs) boundary.outputs.push_back(graph.find_tensor(name));
-  const Graph part = read_valid_graph(write_subgraph(graph, nodes, boundary), "part of the model");
+  const Graph part = extract(graph, nodes, boundary);
   const PartitionPlan plan = single_partition_plan(part, device);
   const std::vector<Tensor> data = weights_of(part);
   const CompiledModel compiled = compile_plan(part, plan, *target, data, compile, nullptr, devices);

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/ir/subgraph.hpp"
 #include "npu/passes/tag.hpp"
@@ -39,7 +38,8 @@ ReducedPart reduce_part(const Graph& graph, std::vector<NodeId> nodes, TensorMap
 std::vector<std::string> write_part(const ModelPiece& piece, const ReducedPart& part,
                                     const PartRunner& runner, const std::string& file) {
   const SubgraphBoundary boundary = find_boundary(piece.graph, part.nodes);
-  Graph graph = read_valid_graph(write_subgraph(piece.graph, part.nodes, boundary), file);
+  Graph graph = extract(piece.graph, part.nodes, boundary);
+  graph.file = file;
   Diagnostics notes;
   tag_ops(graph, *runner.target, {.force = {{piece.device, "*"}}, .fold = false}, notes);
   const PartitionPlan plan = single_partition_plan(graph, piece.device);

@@ -54,8 +54,8 @@ std::vector<std::vector<double>> expected_results(const CompiledGraph& compiled)
   ExecutorOptions options;
   options.threads = 1;
   std::vector<std::vector<double>> results;
-  Executor executor(graph, plan, target, compiled.weights, options);
-  for (const Tensor& output : executor.run(compiled.inputs, nullptr)) {
+  for (const Tensor& output : compile_and_load(graph, plan, target, compiled.weights, options)
+                                  .run(compiled.inputs, nullptr)) {
     std::vector<double>& values = results.emplace_back();
     for (std::int64_t i = 0; i < output.element_count(); ++i) {
       values.push_back(static_cast<double>(output.as<float>()[i]));

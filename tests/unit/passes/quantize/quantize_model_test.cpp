@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "cost/node_table.hpp"
 #include "graph_builder.hpp"
-#include "npu/cost/node_table.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/passes/fuse.hpp"
-#include "npu/passes/quantize.hpp"
 #include "npu/passes/tag.hpp"
 #include "passes/quantize/precision_problem.hpp"
 #include "passes/quantize/precision_solve.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "quant/weight_operand.hpp"
 #include "set_variable.hpp"
 

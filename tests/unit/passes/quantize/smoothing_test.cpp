@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "cost/node_table.hpp"
 #include "graph_builder.hpp"
-#include "npu/cost/node_table.hpp"
-#include "npu/passes/quantize.hpp"
 #include "npu/passes/tag.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "quant/weight_operand.hpp"
 
 namespace npu::test {

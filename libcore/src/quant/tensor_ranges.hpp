@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
-#include "npu/quant/histogram.hpp"
 #include "npu/support/json.hpp"
+#include "quant/histogram.hpp"
 
 namespace npu {
 
@@ -76,7 +76,7 @@ struct TensorRanges {
 
   std::string file;  ///< where it was read from, for messages
   std::string model;
-  std::string model_digest;  ///< see model_digest() in npu/cost/node_table.hpp
+  std::string model_digest;  ///< see model_digest() in cost/node_table.hpp
   std::int64_t samples = 0;
   std::vector<TensorRange> tensors;  ///< as recorded: inputs, outputs, other results
   std::vector<WeightRange> weights;

@@ -13,6 +13,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "device/backend.hpp"
+#include "device/device_program.hpp"
 #include "support/deadline.hpp"
 
 namespace npu {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "npu/quant/quant_form.hpp"
-#include "npu/quant/tensor_ranges.hpp"
+#include "quant/quant_form.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu {
 

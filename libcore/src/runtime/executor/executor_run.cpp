@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes one run of an execution plan.
+// Makes one run of an execution plan, as its schedule says.
 //
 // Every device without queues has one thread: the caller's for the device of the first step, a
 // worker's for each other one. A thread runs its device's steps in the order of the plan and waits
@@ -18,15 +18,15 @@
 // went wrong, whatever the timing.
 //
 // A run is O(steps + tensors) besides the work of the backends.
-#include "runtime/executor_run.hpp"
+#include "runtime/executor/executor_run.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "npu/support/error.hpp"
-#include "runtime/result_memory.hpp"
-#include "support/thread_pool.hpp"
+#include "npu/support/ids.hpp"
+#include "runtime/executor/result_memory.hpp"
 
 namespace npu {
 std::string path_text(const StepRecord& step) {
@@ -45,24 +45,25 @@ std::vector<const DeviceProgram*> Executor::Run::programs_of(const Flight& fligh
   return programs;
 }
 
-Executor::Run::Run(Executor& executor, Flight& flight, std::vector<Tensor> inputs,
-                   RunRecord* record, bool with_node_times, bool with_step_times)
-    : executor_(executor),
+Executor::Run::Run(Parts& parts, Flight& flight, std::vector<Tensor> inputs, RunRecord* record,
+                   bool with_node_times, bool with_step_times)
+    : parts_(parts),
       flight_(flight),
       inputs_(std::move(inputs)),
       record_(record),
       with_node_times_(with_node_times),
       with_step_times_(with_step_times),
-      copies_(executor.slots_.size()),
-      records_(executor.steps_.size()),
-      work_(executor.steps_.size()),
-      done_(executor.steps_.size(), 0),
-      garbage_(executor.devices_.size()),
-      placed_(executor.steps_.size()),
-      last_end_us_(executor.devices_.size() * kLanes, 0),
-      stop_scope_(executor.stop_.get(), programs_of(flight)),
+      copies_(parts.schedule.slots.size()),
+      records_(parts.schedule.steps.size()),
+      work_(parts.schedule.steps.size()),
+      done_(parts.schedule.steps.size(), 0),
+      garbage_(parts.devices.size()),
+      placed_(parts.schedule.steps.size()),
+      last_end_us_(parts.devices.size() * kLanes, 0),
+      stop_scope_(parts.stop.get(), programs_of(flight)),
       start_(Clock::now()) {
-  for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].readers = executor.slots_[i].readers;
+  for (std::size_t i = 0; i < copies_.size(); ++i)
+    copies_[i].readers = parts.schedule.slots[i].readers;
   flight_.arrivals.resize(copies_.size());
   flight_.staging.resize(copies_.size());
   flight_.is_busy = true;
@@ -79,11 +80,9 @@ Executor::Run::~Run() {
 }
 
 void Executor::Run::begin() {
-  if (executor_.workers_ != nullptr) {
-    executor_.workers_->run(executor_.devices_.size(), [this](std::size_t device) {
-      run_device(static_cast<std::int32_t>(device));
-    });
-  } else if (executor_.flights_.size() > 1 && !executor_.submits_all()) {
+  if (parts_.workers != nullptr) {
+    parts_.workers->run(parts_.devices.size(), [this](std::size_t device) { run_device(device); });
+  } else if (parts_.programs.flights.size() > 1 && !parts_.devices.submits_all()) {
     thread_ = std::thread([this] { run_in_order(); });
   } else {
     run_in_order();
@@ -103,14 +102,14 @@ std::vector<Tensor> Executor::Run::finish() {
       for (StepRecord& step : records) record_->steps.push_back(std::move(step));
     }
   }
-  timer_.done([&] { return "ran " + std::to_string(executor_.steps_.size()) + " steps"; });
+  timer_.done([&] { return "ran " + std::to_string(parts_.schedule.steps.size()) + " steps"; });
   return outputs;
 }
 
 // ---- Order ----
 
 void Executor::Run::run_in_order() {
-  for (std::size_t s = 0; s < executor_.steps_.size(); ++s) {
+  for (std::size_t s = 0; s < parts_.schedule.steps.size(); ++s) {
     try {
       run_step(s);
     } catch (...) {
@@ -121,9 +120,9 @@ void Executor::Run::run_in_order() {
 }
 
 /// All steps of one device, in order, on the thread of that device.
-void Executor::Run::run_device(std::int32_t device) {
-  for (std::size_t s = 0; s < executor_.steps_.size(); ++s) {
-    const Step& step = executor_.steps_[s];
+void Executor::Run::run_device(std::size_t device) {
+  for (std::size_t s = 0; s < parts_.schedule.steps.size(); ++s) {
+    const Step& step = parts_.schedule.steps[s];
     if (step.device != device) continue;
     if (!step.after.empty()) {
       std::unique_lock lock(mutex_);
@@ -150,8 +149,8 @@ void Executor::Run::run_device(std::int32_t device) {
 }
 
 void Executor::Run::run_step(std::size_t s) {
-  const Step& step = executor_.steps_[s];
-  if (executor_.stop_ != nullptr) executor_.stop_->check();
+  const Step& step = parts_.schedule.steps[s];
+  if (parts_.stop != nullptr) parts_.stop->check();
   {
     std::vector<std::shared_ptr<DeviceBuffer>> free;
     take_garbage(step.device, free);
@@ -159,7 +158,7 @@ void Executor::Run::run_step(std::size_t s) {
   if (step.kind == PlanStep::Kind::kTransfer) {
     transfer(s);
   } else {
-    const auto& check = executor_.partitions_[static_cast<std::size_t>(step.index)].check;
+    const auto& check = parts_.programs.partitions[index_of(step.index)].check;
     if (check) check();
     upload_inputs(s);
     has_queue(step.device) ? submit_partition(s) : run_partition(s);
@@ -187,8 +186,8 @@ void Executor::Run::note(std::vector<StepRecord>& records, StepRecord record, do
 }
 
 void Executor::Run::run_partition(std::size_t s) {
-  const Step& step = executor_.steps_[s];
-  const auto partition = static_cast<std::size_t>(step.index);
+  const Step& step = parts_.schedule.steps[s];
+  const auto partition = index_of(step.index);
   const double started = microseconds_since(start_);
   std::vector<npu_buffer*> arguments;
   arguments.reserve(step.inputs.size());
@@ -197,27 +196,27 @@ void Executor::Run::run_partition(std::size_t s) {
   try {
     auto results = flight_.programs[partition]->run(
         arguments, output_buffers(step), is_timed() ? &times : nullptr,
-        executor_.partitions_[partition].report_steps, deadline_ns(), flight_.taps[partition]);
+        parts_.programs.partitions[partition].report_steps, deadline_ns(), flight_.taps[partition]);
     for (std::size_t i = 0; i < results.size(); ++i) keep_result(step, i, std::move(results[i]));
   } catch (const BackendError& error) {
     tell_partition(step, error);
   }
   StepRecord record{.kind = StepRecord::Kind::kPartition,
                     .index = step.index,
-                    .device = executor_.plan_.partitions[partition].device};
+                    .device = parts_.plan.partitions[partition].device};
   note(records_[s], std::move(record), started);
   if (record_ != nullptr) keep_times(s, records_[s].back(), std::move(times));
 }
 
 /// What a partition writes into: the flight's buffers, and memory of results that the caller gets.
 std::vector<std::shared_ptr<DeviceBuffer>> Executor::Run::output_buffers(const Step& step) {
-  auto buffers = flight_.outputs[static_cast<std::size_t>(step.index)];
+  auto buffers = flight_.outputs[index_of(step.index)];
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i] != nullptr) continue;
     const std::size_t slot = step.outputs[i];
     const TensorInfo& tensor = tensor_of(slot);
-    Tensor memory = executor_.results_->take(slot, tensor.dtype, tensor.shape);
-    buffers[i] = executor_.results_->buffer_in(memory, device(step.device));
+    Tensor memory = parts_.results->take(slot, tensor.dtype, tensor.shape);
+    buffers[i] = parts_.results->buffer_in(memory, device(step.device));
     if (buffers[i] == nullptr) {  // it took such memory before
       buffers[i] = device(step.device).allocate(type_of(slot), NPU_USAGE_OUTPUT);
     } else {
@@ -236,7 +235,9 @@ void Executor::Run::keep_times(std::size_t s, StepRecord& record, RunTimes times
 
 std::vector<std::optional<ClockSample>> Executor::Run::read_clocks() const {
   std::vector<std::optional<ClockSample>> clocks;
-  for (const auto& device : executor_.devices_) clocks.push_back(device->clock());
+  for (std::size_t d = 0; d < parts_.devices.size(); ++d) {
+    clocks.push_back(parts_.devices[d].clock());
+  }
   return clocks;
 }
 
@@ -251,7 +252,7 @@ void Executor::Run::place_times() {
   const auto start_ns = static_cast<double>(
       std::chrono::nanoseconds(start_.time_since_epoch()).count());  // of CLOCK_MONOTONIC
   for (std::size_t s = 0; s < placed_.size(); ++s) {
-    const auto d = static_cast<std::size_t>(executor_.steps_[s].device);
+    const std::size_t d = parts_.schedule.steps[s].device;
     if (placed_[s].empty() || !clocks_[d] || !after[d]) continue;
     const auto found = std::find_if(
         records_[s].begin(), records_[s].end(),
@@ -271,9 +272,9 @@ void Executor::Run::place_times() {
 /// What concerns no node is told with the partition; what was asked for, as that.
 void Executor::Run::tell_partition(const Step& step, const BackendError& error) const {
   const bool is_ended = error.status() == NPU_CANCELLED || error.status() == NPU_DEADLINE;
-  if (is_ended && executor_.stop_ != nullptr) executor_.stop_->check();
+  if (is_ended && parts_.stop != nullptr) parts_.stop->check();
   if (error.status() < NPU_CANCELLED || step.kind != PlanStep::Kind::kPartition) throw error;
-  const Partition& partition = executor_.plan_.partitions[static_cast<std::size_t>(step.index)];
+  const Partition& partition = parts_.plan.partitions[index_of(step.index)];
   throw BackendError(error.status(), error.message() + " (running partition " +
                                          std::to_string(step.index) + " on device '" +
                                          partition.device + "')");
@@ -284,7 +285,7 @@ void Executor::Run::keep_result(const Step& step, std::size_t index,
                                 std::shared_ptr<DeviceBuffer> buffer) {
   const std::size_t slot = step.outputs[index];
   Copy& copy = copies_[slot];
-  if (executor_.slots_[slot].read_by_other) {
+  if (parts_.schedule.slots[slot].read_by_other) {
     copy.memory = buffer->host_memory();
     if (copy.memory == nullptr && buffer->bytes() != 0) {
       copy.host = buffer->to_host();
@@ -302,7 +303,7 @@ Executor::Run::Event Executor::Run::submitted(std::size_t s, Lane lane, double s
   Work work;
   work.event = std::move(event);
   work.after = std::move(after);
-  const auto device = static_cast<std::size_t>(executor_.steps_[s].device);
+  const std::size_t device = parts_.schedule.steps[s].device;
   const bool is_own = flight_.queues[device][static_cast<std::size_t>(lane)] != nullptr;
   work.queue = device * kLanes + (is_own ? static_cast<std::size_t>(lane) : 0);
   work.submitted_us = since;
@@ -314,8 +315,8 @@ Executor::Run::Event Executor::Run::submitted(std::size_t s, Lane lane, double s
 }
 
 void Executor::Run::submit_partition(std::size_t s) {
-  const Step& step = executor_.steps_[s];
-  const auto partition = static_cast<std::size_t>(step.index);
+  const Step& step = parts_.schedule.steps[s];
+  const auto partition = index_of(step.index);
   const double started = microseconds_since(start_);
   const DeviceProgram& program = *flight_.programs[partition];
   std::vector<npu_buffer*> arguments;
@@ -330,14 +331,14 @@ void Executor::Run::submit_partition(std::size_t s) {
   std::vector<const std::byte*> mapped;
   for (std::size_t i = 0; i < results.size(); ++i) {
     // Memory that stays where it is can be mapped before the run; afterwards it may be too late.
-    const bool is_fixed = !kept.empty() && executor_.slots_[step.outputs[i]].needs_host;
+    const bool is_fixed = !kept.empty() && parts_.schedule.slots[step.outputs[i]].needs_host;
     mapped.push_back(is_fixed ? results[i]->host_memory() : nullptr);
     handles.push_back(results[i]->get());
   }
   std::unique_ptr<RunProfile> profile;
   if (is_timed()) {
     profile = std::make_unique<RunProfile>(program.signature().nodes,
-                                           executor_.partitions_[partition].report_steps);
+                                           parts_.programs.partitions[partition].report_steps);
   }
   const double since = now_us();
   Event event = queue(step.device, Lane::kRun)
@@ -347,19 +348,19 @@ void Executor::Run::submit_partition(std::size_t s) {
   work_[s].back().profile = std::move(profile);
   StepRecord record{.kind = StepRecord::Kind::kPartition,
                     .index = step.index,
-                    .device = executor_.plan_.partitions[partition].device};
+                    .device = parts_.plan.partitions[partition].device};
   note(records_[s], std::move(record), started);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::size_t slot = step.outputs[i];
     copies_[slot].buffer = results[i];
     copies_[slot].ready = done;
-    if (executor_.slots_[slot].needs_host) submit_fetch(s, slot, done, mapped[i]);
+    if (parts_.schedule.slots[slot].needs_host) submit_fetch(s, slot, done, mapped[i]);
   }
   flush(step.device);
 }
 
-void Executor::Run::flush(std::int32_t device) {
-  for (const auto& each : flight_.queues[static_cast<std::size_t>(device)]) {
+void Executor::Run::flush(std::size_t device) {
+  for (const auto& each : flight_.queues[device]) {
     if (each != nullptr) each->flush();
   }
 }
@@ -386,7 +387,7 @@ void Executor::Run::finish_work(std::size_t s, Work& work) {
   try {
     work.event->wait();
   } catch (const BackendError& error) {
-    tell_partition(executor_.steps_[s], error);
+    tell_partition(parts_.schedule.steps[s], error);
   }
   if (record_ == nullptr) return;
   // It could begin once it was submitted, what it waited for was done, and so was the queue's work
@@ -419,18 +420,18 @@ void Executor::Run::release(const Step& step) {
   const std::lock_guard lock(mutex_);
   for (const std::size_t slot : step.reads) {
     Copy& copy = copies_[slot];
-    if (--copy.readers > 0 || executor_.slots_[slot].is_kept) continue;
-    const std::int32_t home = executor_.slots_[slot].device;
-    auto& place = home == step.device ? own : garbage_[static_cast<std::size_t>(home)];
+    if (--copy.readers > 0 || parts_.schedule.slots[slot].is_kept) continue;
+    const std::size_t home = parts_.schedule.slots[slot].device;
+    auto& place = home == step.device ? own : garbage_[home];
     place.push_back(std::move(copy.buffer));
     copy.host = {};
   }
 }
 
-void Executor::Run::take_garbage(std::int32_t device,
+void Executor::Run::take_garbage(std::size_t device,
                                  std::vector<std::shared_ptr<DeviceBuffer>>& free) {
   const std::lock_guard lock(mutex_);
-  free.swap(garbage_[static_cast<std::size_t>(device)]);
+  free.swap(garbage_[device]);
 }
 
 /// The content of a slot, once all work is done, and whether it had to be copied.
@@ -449,7 +450,7 @@ std::pair<Tensor, TransferPath> Executor::Run::fetch(std::size_t slot) const {
     return {DeviceBuffer::view(copy.buffer), TransferPath::kWrapped};
   }
   const TensorInfo& tensor = tensor_of(slot);
-  Tensor result = executor_.results_->take(slot, tensor.dtype, tensor.shape);
+  Tensor result = parts_.results->take(slot, tensor.dtype, tensor.shape);
   copy.buffer->read(result.mutable_data());
   return {std::move(result), TransferPath::kCopied};
 }
@@ -462,22 +463,22 @@ std::vector<Tensor> Executor::Run::fetch_outputs(std::vector<StepRecord>& record
     count(record, static_cast<std::int64_t>(fetched.first.bytes()), fetched.second);
     outputs.push_back(std::move(fetched.first));
   };
-  for (std::size_t i = 0; i < executor_.graph_.graph_outputs().size(); ++i) {
-    const TensorInfo& tensor = executor_.graph_.tensor(executor_.graph_.graph_outputs()[i]);
+  for (std::size_t i = 0; i < parts_.graph.graph_outputs().size(); ++i) {
+    const TensorInfo& tensor = parts_.graph.tensor(parts_.graph.graph_outputs()[i]);
     if (tensor.kind == TensorKind::kGraphInput) {
-      outputs.push_back(input(executor_.graph_.graph_outputs()[i]));
+      outputs.push_back(input(parts_.graph.graph_outputs()[i]));
     } else if (tensor.kind == TensorKind::kWeight) {
-      outputs.push_back(executor_.output_weights_[i]);
+      outputs.push_back(parts_.programs.output_weights[i]);
     } else {
-      add(fetch(executor_.output_slots_[i]));
+      add(fetch(parts_.schedule.outputs[i]));
     }
   }
-  for (std::size_t i = 0; i < executor_.taps_.size(); ++i) {
-    const Tap& tap = executor_.taps_[i];
+  for (std::size_t i = 0; i < parts_.taps.size(); ++i) {
+    const TapPlace& tap = parts_.taps[i];
     if (tap.index) {
       add({flight_.taps[tap.partition][*tap.index]->to_host(), TransferPath::kCopied});
     } else {
-      add(fetch(executor_.tap_slots_[i]));
+      add(fetch(parts_.schedule.taps[i]));
     }
   }
   note(records, std::move(record), started);
@@ -485,7 +486,7 @@ std::vector<Tensor> Executor::Run::fetch_outputs(std::vector<StepRecord>& record
 }
 
 const Tensor& Executor::Run::input(TensorId id) const {
-  const auto& all = executor_.graph_.graph_inputs();
+  const auto& all = parts_.graph.graph_inputs();
   return inputs_[static_cast<std::size_t>(std::find(all.begin(), all.end(), id) - all.begin())];
 }
 

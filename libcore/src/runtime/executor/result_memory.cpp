@@ -2,7 +2,7 @@
 // Memory for the results of runs, which comes back when a caller lets go of a result. Devices that
 // use memory of the host in place write their results there, so that nothing is copied; the buffers
 // that they see are made once for each block. A step is O(log blocks).
-#include "runtime/result_memory.hpp"
+#include "runtime/executor/result_memory.hpp"
 
 #include <utility>
 

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "npu/cost/node_table.hpp"
+#include "cost/node_table.hpp"
 #include "npu/ir/graph.hpp"
-#include "npu/quant/choose_range.hpp"
-#include "npu/quant/tensor_ranges.hpp"
 #include "npu/support/error.hpp"
+#include "quant/choose_range.hpp"
+#include "quant/tensor_ranges.hpp"
 
 namespace npu {
 

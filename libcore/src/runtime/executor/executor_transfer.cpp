@@ -3,10 +3,14 @@
 // can use the other one's memory, by a copy of the backend, or through memory of the host, in
 // pieces where both sides have queues. Which of these it is was found with the schedule, but for
 // memory of the host that a device may refuse. O(tensors) besides the work of the backends.
+#include <optional>
 #include <utility>
 
-#include "runtime/executor_run.hpp"
-#include "runtime/result_memory.hpp"
+#include "device/backend.hpp"
+#include "device/device_buffer.hpp"
+#include "npu/support/ids.hpp"
+#include "runtime/executor/executor_run.hpp"
+#include "runtime/executor/result_memory.hpp"
 
 namespace npu {
 namespace {
@@ -17,27 +21,6 @@ constexpr std::uint64_t kSlice = std::uint64_t{4} << 20;
 
 }  // namespace
 
-/// Results of the graph lie in memory of the host that a caller gets, where a device that blocks
-/// writes it in place; the buffers that flights have for them are then not needed.
-void Executor::place_results() {
-  results_ = std::make_shared<ResultMemory>(flights_.size() + 1);
-  const auto place = [&](std::size_t index) {
-    if (index == SIZE_MAX) return;
-    Slot& slot = slots_[index];
-    const auto d = static_cast<std::size_t>(slot.device);
-    const TensorInfo& tensor = graph_.tensor(slot.tensor);
-    const bool may_lie_there = has_queue_[d] == 0 && devices_[d]->keeps_outputs() &&
-                               slot.layout.empty() && tensor.bytes() > 0;
-    if (slot.is_given || !may_lie_there) return;
-    const Tensor memory = results_->take(index, tensor.dtype, tensor.shape);
-    slot.is_given = results_->buffer_in(memory, *devices_[d]) != nullptr;
-    if (!slot.is_given) return;
-    for (const auto& flight : flights_) flight->outputs[slot.partition][slot.output] = nullptr;
-  };
-  for (const std::size_t index : output_slots_) place(index);
-  for (const std::size_t index : tap_slots_) place(index);
-}
-
 /// Tells a record of one more tensor.
 void Executor::Run::count(StepRecord& record, std::int64_t bytes, TransferPath path) const {
   ++record.tensors;
@@ -47,20 +30,19 @@ void Executor::Run::count(StepRecord& record, std::int64_t bytes, TransferPath p
 }
 
 void Executor::Run::upload_inputs(std::size_t s) {
-  const Step& step = executor_.steps_[s];
+  const Step& step = parts_.schedule.steps[s];
   if (step.uploads.empty()) return;
   const double started = microseconds_since(start_);
-  StepRecord record{.kind = StepRecord::Kind::kInput,
-                    .device = executor_.device_names_[static_cast<std::size_t>(step.device)]};
-  for (const Step::Copy& each : step.uploads) {
+  StepRecord record{.kind = StepRecord::Kind::kInput, .device = parts_.devices.name(step.device)};
+  for (const Schedule::Copy& each : step.uploads) {
     count(record, static_cast<std::int64_t>(inputs_[each.from].bytes()), upload(s, each));
   }
   note(records_[s], std::move(record), started);
 }
 
 /// Brings an input to a device: in place, or into a buffer that later runs use, too.
-TransferPath Executor::Run::upload(std::size_t s, const Step::Copy& upload) {
-  const std::int32_t to = executor_.steps_[s].device;
+TransferPath Executor::Run::upload(std::size_t s, const Schedule::Copy& upload) {
+  const std::size_t to = parts_.schedule.steps[s].device;
   const Tensor& given = inputs_[upload.from];
   Copy& copy = copies_[upload.to];
   const TensorType type = type_of(upload.to);
@@ -82,18 +64,18 @@ TransferPath Executor::Run::upload(std::size_t s, const Step::Copy& upload) {
 
 void Executor::Run::transfer(std::size_t s) {
   const double started = microseconds_since(start_);
-  const Step& step = executor_.steps_[s];
-  const Transfer& transfer = executor_.plan_.transfers[static_cast<std::size_t>(step.index)];
+  const Step& step = parts_.schedule.steps[s];
+  const Transfer& transfer = parts_.plan.transfers[index_of(step.index)];
   StepRecord record{
       .kind = StepRecord::Kind::kTransfer, .index = step.index, .device = transfer.to_device};
-  for (const Step::Copy& copy : step.copies) {
+  for (const Schedule::Copy& copy : step.copies) {
     const TransferPath path = has_queue(step.device) ? submit_arrival(s, copy) : arrive(step, copy);
     count(record, tensor_of(copy.from).bytes(), path);
   }
   note(records_[s], std::move(record), started);
 }
 
-TransferPath Executor::Run::arrive(const Step& step, const Step::Copy& copy) {
+TransferPath Executor::Run::arrive(const Step& step, const Schedule::Copy& copy) {
   const Copy& source = copies_[copy.from];
   Copy& arrived = copies_[copy.to];
   if (source.fetched != nullptr) source.fetched->wait();
@@ -118,17 +100,17 @@ std::shared_ptr<DeviceBuffer> Executor::Run::wrap_source(const Step& step, std::
 DeviceBuffer& Executor::Run::arrival(std::size_t slot) {
   std::shared_ptr<DeviceBuffer>& buffer = flight_.arrivals[slot];
   if (buffer == nullptr) {
-    buffer = device(executor_.slots_[slot].device).allocate(type_of(slot), 0);
+    buffer = device(parts_.schedule.slots[slot].device).allocate(type_of(slot), 0);
   }
   copies_[slot].buffer = buffer;
   return *buffer;
 }
 
-TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy) {
-  const Step& step = executor_.steps_[s];
+TransferPath Executor::Run::submit_arrival(std::size_t s, const Schedule::Copy& copy) {
+  const Step& step = parts_.schedule.steps[s];
   const Copy& source = copies_[copy.from];
   Copy& arrived = copies_[copy.to];
-  const std::int32_t home = executor_.slots_[copy.from].device;
+  const std::size_t home = parts_.schedule.slots[copy.from].device;
   if (copy.is_direct) {
     std::vector<Event> after{source.ready};
     const double since = now_us();
@@ -141,7 +123,7 @@ TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy
     return TransferPath::kStaged;
   }
   std::vector<Event> after;
-  if (executor_.shares_events(home, step.device)) {
+  if (parts_.devices.shares_events(home, step.device)) {
     after.push_back(source.fetched);
   } else if (source.fetched != nullptr) {
     source.fetched->wait();
@@ -158,10 +140,11 @@ TransferPath Executor::Run::submit_arrival(std::size_t s, const Step::Copy& copy
 }
 
 /// Each piece is written while the next one is read.
-void Executor::Run::submit_pieces(std::size_t s, const Step::Copy& copy) {
-  const Step& step = executor_.steps_[s];
+void Executor::Run::submit_pieces(std::size_t s, const Schedule::Copy& copy) {
+  const Step& step = parts_.schedule.steps[s];
   const Copy& source = copies_[copy.from];
-  const bool shares = executor_.shares_events(executor_.slots_[copy.from].device, step.device);
+  const bool shares =
+      parts_.devices.shares_events(parts_.schedule.slots[copy.from].device, step.device);
   DeviceBuffer& to = arrival(copy.to);
   std::uint64_t offset = 0;
   for (const Event& piece : source.pieces) {
@@ -191,14 +174,14 @@ void Executor::Run::submit_fetch(std::size_t s, std::size_t slot, const Event& d
   std::byte* memory = staging(slot);
   if (memory == nullptr) {
     const TensorInfo& tensor = tensor_of(slot);
-    copy.host = executor_.results_->take(slot, tensor.dtype, tensor.shape);
+    copy.host = parts_.results->take(slot, tensor.dtype, tensor.shape);
     memory = copy.host.mutable_data();
   }
   copy.memory = memory;
   for (std::uint64_t offset = 0; offset < bytes; offset += kSlice) {
     std::vector<Event> after{done};
     const double since = now_us();
-    Event event = queue(executor_.steps_[s].device, Lane::kFetch)
+    Event event = queue(parts_.schedule.steps[s].device, Lane::kFetch)
                       .read(*copy.buffer, memory + offset, after, {offset, kSlice});
     copy.fetched = submitted(s, Lane::kFetch, since, std::move(event), std::move(after));
     work_[s].back().is_fetch = true;
@@ -209,14 +192,14 @@ void Executor::Run::submit_fetch(std::size_t s, std::size_t slot, const Event& d
 /// Where a slot's content is fetched that another device is to write from its pinned memory; null
 /// if none has any.
 std::byte* Executor::Run::staging(std::size_t slot) {
-  const std::int32_t on = executor_.slots_[slot].staged_on;
-  if (on < 0) return nullptr;
+  const std::optional<std::size_t> on = parts_.schedule.slots[slot].staged_on;
+  if (!on) return nullptr;
   std::shared_ptr<DeviceBuffer>& kept = flight_.staging[slot];
   if (kept == nullptr) {
     const TensorInfo& tensor = tensor_of(slot);
     try {
-      kept = device(on).allocate(tensor.dtype, tensor.shape, NPU_USAGE_STAGING,
-                                 device(on).facts().pinned_memory.value_or(0));
+      kept = device(*on).allocate(tensor.dtype, tensor.shape, NPU_USAGE_STAGING,
+                                  device(*on).facts().pinned_memory.value_or(0));
     } catch (const BackendError&) {
       return nullptr;  // pinned memory is scarce, and the host's own serves as well
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -11,70 +10,18 @@
 #include <thread>
 #include <vector>
 
-#include "device/queue.hpp"
-#include "npu/runtime/executor.hpp"
+#include "device/device_instance.hpp"
 #include "npu/support/log.hpp"
+#include "runtime/executor/executor_parts.hpp"
 #include "support/elapsed.hpp"
 
 namespace npu {
-
-/// The copy of a tensor on a device, as the schedule sees it.
-struct Executor::Slot {
-  TensorId tensor;
-  std::int32_t device = 0;
-  std::size_t partition = 0;    ///< of a result: what fills it, and the
-  std::size_t output = 0;       ///< place among its outputs
-  std::int32_t readers = 0;     ///< steps, and the graph's outputs
-  bool read_by_other = false;   ///< by a transfer; on devices without queues: may need host memory
-  bool needs_host = false;      ///< by more than copies of the backend; on devices with queues: one
-                                ///< fetches it
-  std::int32_t staged_on = -1;  ///< the device in whose pinned memory it is fetched, if it is one's
-  bool is_kept = false;         ///< until the run ends, since work of a queue may use it
-  bool is_given = false;        ///< a result, in memory of the host that the caller gets
-  std::string layout = {};      ///< of the backend's own, for one that is read; empty: row-major
-};
-
-struct Executor::Step {
-  struct Copy {
-    std::size_t from = 0;    ///< slot; for uploads, the graph input
-    std::size_t to = 0;      ///< slot
-    bool is_direct = false;  ///< of a transfer: by a copy of the backend
-  };
-  PlanStep::Kind kind = PlanStep::Kind::kPartition;
-  std::int32_t index = 0;
-  std::int32_t device = 0;
-  std::vector<std::size_t> after;   ///< steps of other devices that must be done
-  std::vector<Copy> uploads;        ///< of a partition: graph inputs that are not on the device yet
-  std::vector<Copy> copies;         ///< of a transfer
-  std::vector<std::size_t> inputs;  ///< slots, of a partition
-  std::vector<std::size_t> outputs;  ///< slots, of a partition
-  std::vector<std::size_t> reads;    ///< slots whose reader count drops after the step
-};
-
-/// What a queue of a device is for. A device that makes several partitions of a run has one for
-/// each, so that no transfer waits behind a partition that does not need it, nor an input behind
-/// another device's result; every other has one for all.
-enum class Lane : std::uint8_t { kRun, kUpload, kArrival, kFetch };
-inline constexpr std::size_t kLanes = 4;
-
-/// What a run has of its own, and the next one takes over. Queues go first, with their work.
-struct Executor::Flight {
-  std::vector<std::unique_ptr<DeviceProgram>> programs;             // by partition
-  std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> outputs;  // by partition, or empty
-  std::vector<std::vector<std::shared_ptr<DeviceBuffer>>> taps;     // by partition
-  // By slot; null if there is none: where queues write, and where the host finds what queues have
-  // read.
-  std::vector<std::shared_ptr<DeviceBuffer>> arrivals;
-  std::vector<std::shared_ptr<DeviceBuffer>> staging;
-  std::vector<std::array<std::unique_ptr<DeviceQueue>, kLanes>> queues;  // by device and lane
-  bool is_busy = false;
-};
 
 /// The state of one run: where each tensor's copies are, which steps are done, and what the queues
 /// still have to do.
 class Executor::Run {
  public:
-  Run(Executor& executor, Flight& flight, std::vector<Tensor> inputs, RunRecord* record,
+  Run(Parts& parts, Flight& flight, std::vector<Tensor> inputs, RunRecord* record,
       bool with_node_times, bool with_step_times);
   /// Waits for what is left.
   ~Run();
@@ -88,6 +35,7 @@ class Executor::Run {
 
  private:
   using Event = DeviceQueue::Event;
+  using Step = Schedule::Step;
 
   /// The content of a slot. Written by the thread of the slot's device before the step that fills
   /// it is done or submitted, read by other threads after that; `readers` is guarded by the mutex.
@@ -114,30 +62,30 @@ class Executor::Run {
   };
 
   void run_in_order();
-  void run_device(std::int32_t device);
+  void run_device(std::size_t device);
   void run_step(std::size_t s);
   void keep_error(std::size_t s);
 
   // Steps of devices without queues, which block.
   void transfer(std::size_t s);
-  TransferPath arrive(const Step& step, const Step::Copy& copy);
+  TransferPath arrive(const Step& step, const Schedule::Copy& copy);
   std::shared_ptr<DeviceBuffer> wrap_source(const Step& step, std::size_t from);
   void upload_inputs(std::size_t s);
-  TransferPath upload(std::size_t s, const Step::Copy& upload);
+  TransferPath upload(std::size_t s, const Schedule::Copy& upload);
   std::vector<std::shared_ptr<DeviceBuffer>> output_buffers(const Step& step);
   void run_partition(std::size_t s);
   void keep_result(const Step& step, std::size_t index, std::shared_ptr<DeviceBuffer> buffer);
 
   // Steps of devices with queues.
-  TransferPath submit_arrival(std::size_t s, const Step::Copy& copy);
-  void submit_pieces(std::size_t s, const Step::Copy& copy);
+  TransferPath submit_arrival(std::size_t s, const Schedule::Copy& copy);
+  void submit_pieces(std::size_t s, const Schedule::Copy& copy);
   std::byte* staging(std::size_t slot);
   void submit_partition(std::size_t s);
   void submit_fetch(std::size_t s, std::size_t slot, const Event& done, const std::byte* mapped);
   /// `since`: before it was, since a queue may begin before the call returns.
   Event submitted(std::size_t s, Lane lane, double since, Event event, std::vector<Event> after);
   double now_us() const { return microseconds_since(start_); }
-  void flush(std::int32_t device);
+  void flush(std::size_t device);
   DeviceBuffer& arrival(std::size_t slot);
 
   void settle() noexcept;
@@ -151,37 +99,33 @@ class Executor::Run {
   void count(StepRecord& record, std::int64_t bytes, TransferPath path) const;
 
   bool is_timed() const {
-    return executor_.has_times_ && record_ != nullptr && (with_node_times_ || with_step_times_);
+    return parts_.has_times && record_ != nullptr && (with_node_times_ || with_step_times_);
   }
-  bool has_queue(std::int32_t device) const {
-    return executor_.has_queue_[static_cast<std::size_t>(device)] != 0;
-  }
-  DeviceInstance& device(std::int32_t index) {
-    return *executor_.devices_[static_cast<std::size_t>(index)];
-  }
+  bool has_queue(std::size_t device) const { return parts_.devices.has_queue(device); }
+  DeviceInstance& device(std::size_t number) { return parts_.devices[number]; }
   /// Of a device that has queues.
-  DeviceQueue& queue(std::int32_t device, Lane lane) {
-    const auto& queues = flight_.queues[static_cast<std::size_t>(device)];
+  DeviceQueue& queue(std::size_t device, Lane lane) {
+    const auto& queues = flight_.queues[device];
     const auto& own = queues[static_cast<std::size_t>(lane)];
     return own != nullptr ? *own : *queues.front();
   }
   const TensorInfo& tensor_of(std::size_t slot) const {
-    return executor_.graph_.tensor(executor_.slots_[slot].tensor);
+    return parts_.graph.tensor(parts_.schedule.slots[slot].tensor);
   }
   TensorType type_of(std::size_t slot) const {
-    return {tensor_of(slot).dtype, tensor_of(slot).shape, executor_.slots_[slot].layout};
+    return {tensor_of(slot).dtype, tensor_of(slot).shape, parts_.schedule.slots[slot].layout};
   }
   const Tensor& input(TensorId id) const;
   static std::vector<const DeviceProgram*> programs_of(const Flight& flight);
   std::uint64_t deadline_ns() const {
-    return executor_.stop_ != nullptr ? executor_.stop_->deadline_ns() : 0;
+    return parts_.stop != nullptr ? parts_.stop->deadline_ns() : 0;
   }
   void note(std::vector<StepRecord>& records, StepRecord record, double started);
   [[noreturn]] void tell_partition(const Step& step, const BackendError& error) const;
   void release(const Step& step);
-  void take_garbage(std::int32_t device, std::vector<std::shared_ptr<DeviceBuffer>>& free);
+  void take_garbage(std::size_t device, std::vector<std::shared_ptr<DeviceBuffer>>& free);
 
-  Executor& executor_;
+  Parts& parts_;
   Flight& flight_;
   std::vector<Tensor> inputs_;
   RunRecord* record_;

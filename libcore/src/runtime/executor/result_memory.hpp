@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "npu/device/backend.hpp"
+#include "device/device_instance.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu {
