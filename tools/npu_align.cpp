@@ -2,7 +2,9 @@
 // npu-align -- give every op a tensor layout, or a precision, and insert the fewest conversions.
 #include "io.hpp"
 #include "npu/passes/align.hpp"
-#include "quantize_options.hpp"
+#include "options/quantize_options.hpp"
+#include "options/validators.hpp"
+#include "passes/quantize/quantize.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {
@@ -49,9 +51,12 @@ int main(int argc, char** argv) {
        ">model.svg"});
   return tool.run(argc, argv, [&] {
     if (precisions.asked(tool)) return quantize_graph(tool, precisions, options.target, explain);
-    if (precisions.verify) return verify_graph_precisions(tool);
+    if (precisions.verify) {
+      tool.write_text(npu::verify_precisions(tool.input().read_graph()));
+      return npu::cli::ExitStatus::kSuccess;
+    }
     if (!precisions.onnx_qdq.empty()) return export_graph_qdq(tool, precisions, options.target);
-    npu::Graph& graph = tool.read_graph();
+    npu::Graph& graph = tool.input().read_graph();
     const npu::AlignResult result = npu::align_layout(graph, options, tool.diagnostics());
     tool.stop_on_errors();
     tool.report(npu::format_align_report(result));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-fuse -- put ops that can run as one kernel into groups.
 #include "npu/passes/fuse.hpp"
+#include "options/validators.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {
@@ -10,14 +11,12 @@ int main(int argc, char** argv) {
   bool list_patterns = false;
   tool.add_graph_io();
   CLI::App& app = tool.app();
-  app.add_option(
-         "-p,--patterns", options.patterns,
-         "patterns to apply, comma-separated: names, or default, all or none; -NAME removes one")
+  npu::cli::repeatable(
+      app.add_option(
+          "-p,--patterns", options.patterns,
+          "patterns to apply, comma-separated: names, or default, all or none; -NAME removes one"))
       ->type_name("LIST")
-      ->expected(1)
-      ->allow_extra_args(false)
       ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->capture_default_str();
   app.add_option("--pattern-file", pattern_file, "JSON file with further patterns, tried first")
       ->type_name("FILE");
@@ -40,7 +39,7 @@ int main(int argc, char** argv) {
       options.user_patterns = npu::load_fusion_patterns(pattern_file, tool.diagnostics());
       tool.stop_on_errors();
     }
-    npu::Graph& graph = tool.read_graph();
+    npu::Graph& graph = tool.input().read_graph();
     npu::fuse_ops(graph, options, tool.diagnostics());
     npu::cli::ExitStatus status = npu::cli::ExitStatus::kSuccess;
     if (tool.wants_report() || tool.has_asserts()) {

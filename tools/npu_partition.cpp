@@ -2,9 +2,10 @@
 // npu-partition -- group tagged nodes into partitions and plan the transfers between them.
 #include "io.hpp"
 #include "npu/partition/partition_graph.hpp"
+#include "options/partition_options.hpp"
+#include "options/validators.hpp"
 #include "partition/placement/certificate.hpp"
 #include "partition/report/report.hpp"
-#include "partition_options.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
                      ">model.part.json"});
   return tool.run(argc, argv, [&] {
     if (verify) npu::cli::refuse_beside_verify(tool);
-    npu::Graph& graph = tool.read_graph();
+    npu::Graph& graph = tool.input().read_graph();
     const auto cost = npu::partition_cost(graph, profile);
     if (verify) {
       std::string checked = npu::check_certificate(graph, *cost, tool.diagnostics());

@@ -5,7 +5,8 @@
 #include "gnn/plan/verify/verify_plan.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
-#include "plan_options.hpp"
+#include "options/plan_options.hpp"
+#include "options/validators.hpp"
 #include "progress.hpp"
 #include "tool.hpp"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-run -- run a document or a bundle on its devices and report what happened.
-#include "backend_options.hpp"
 #include "file_digest.hpp"
-#include "gnn_run_options.hpp"
 #include "heap.hpp"
 #include "interruptible_run.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/run_model.hpp"
-#include "run_options.hpp"
+#include "options/backend_options.hpp"
+#include "options/gnn_run_options.hpp"
+#include "options/run_options.hpp"
 #include "runtime/backend_ops.hpp"
 #include "tool.hpp"
 
@@ -23,8 +23,8 @@ int main(int argc, char** argv) {
   std::string digest;
   std::optional<double> deadline;
   npu::DigestCheck check = npu::DigestCheck::kOnUse;
-  tool.add_graph_input();
-  tool.add_import_options();
+  tool.input().add_option(tool.app());
+  tool.input().add_import_options(tool.app());
   CLI::App& app = tool.app();
   npu::cli::add_run_options(tool, options, plan_options);
   app.add_option("--require-digest", digest,
@@ -68,11 +68,12 @@ int main(int argc, char** argv) {
     }
     tool.refuse({"--units"}, "is for plans, which --features makes run");
     options.measure_precision = tool.wants_report();
-    const auto bundle = digest.empty() ? tool.read_bundle(false, check)
+    const auto bundle = digest.empty() ? tool.input().read_bundle(false, check)
                                        : npu::cli::read_pinned_bundle(tool, digest);
     const npu::RunReport report = npu::cli::run_interruptibly(options, deadline, [&] {
-      return bundle != nullptr ? npu::run_bundle(*bundle, options, tool.diagnostics())
-                               : npu::run_model(tool.read_graph(), options, tool.diagnostics());
+      return bundle != nullptr
+                 ? npu::run_bundle(*bundle, options, tool.diagnostics())
+                 : npu::run_model(tool.input().read_graph(), options, tool.diagnostics());
     });
     tool.stop_on_errors();
     if (tool.wants_report()) tool.report(npu::format_run_report(report));

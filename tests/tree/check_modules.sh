@@ -51,7 +51,7 @@ exec awk -v list="$list" '
     }
     sub("^libcore/include/npu/", "", path)
     # backend.h and custom_op.hpp are contracts with others and stand alone.
-    if (path !~ "/") return path == "passes.hpp" ? "passes" : "support"
+    if (path !~ "/") return "support"
     stem = path
     sub("[.]h(pp)?$", "", stem)
     top = path

@@ -63,6 +63,20 @@ awk 'BEGIN { for (i = 0; i < 600; ++i) print "// A line." }' | plant libcore/src
 expect 'libcore/src/support/text.cpp: the file has' sh "$checks/check_sizes.sh"
 uproot libcore/src/support/text.cpp
 
+awk 'BEGIN { for (i = 0; i < 90; ++i) print "// A line." }' | plant tools/npu_fuse.cpp
+expect 'tools/npu_fuse.cpp: the program has' sh "$checks/check_sizes.sh"
+uproot tools/npu_fuse.cpp
+
+awk 'BEGIN { for (i = 0; i < 250; ++i) print "// A line." }' | plant libcore/include/npu/tensor/tensor.hpp
+expect 'libcore/include/npu/tensor/tensor.hpp: the header has' sh "$checks/check_sizes.sh"
+uproot libcore/include/npu/tensor/tensor.hpp
+
+for number in 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
+  echo 'int x;' | plant "libcore/src/csr/many$number.cpp"
+done
+expect 'libcore/src/csr: the folder has' sh "$checks/check_sizes.sh"
+rm "$copy"/libcore/src/csr/many*
+
 {
   echo 'namespace npu {'
   echo 'namespace {'
@@ -76,6 +90,25 @@ expect 'TwiceThere is also in libcore/src/support/digest.cpp' sh "$checks/check_
 echo 'bool wide() { return __builtin_cpu_supports("avx512f") != 0; }' | plant libcore/backends/onednn/kernels/norm/norms.cpp
 expect 'asks the CPU; cpu_has of device/isa_level.hpp knows the limit' sh "$checks/check_cpu.sh"
 uproot libcore/backends/onednn/kernels/norm/norms.cpp
+
+echo 'Graph again(const Graph& graph) { return read_valid_graph(write_graph(graph), "again"); }' | plant libcore/src/runtime/run_model.cpp
+expect 'libcore/src/runtime/run_model.cpp' sh "$checks/check_text.sh"
+expect 'reads what it has written; hand over the graph' sh "$checks/check_text.sh"
+uproot libcore/src/runtime/run_model.cpp
+{
+  echo 'Json again(const Json& json) {'
+  echo '  const std::string text ='
+  echo '      json.dump();'
+  echo '  return parse_json('
+  echo '      text, "again");'
+  echo '}'
+} | plant libcore/src/partition/partition_plan.cpp
+expect 'partition_plan.cpp:' sh "$checks/check_text.sh"
+expect 'reads text that is no file; tests/tree/check_text.sh lists who may' sh "$checks/check_text.sh"
+uproot libcore/src/partition/partition_plan.cpp
+sed -i 's/parse_json(text, "answer")/nothing/' "$copy/libcore/src/device/device_check.cpp"
+expect 'nothing in device_check.cpp reads text' sh "$checks/check_text.sh"
+uproot libcore/src/device/device_check.cpp
 
 # Two scripts that only name each other.
 echo 'exec scripts/bench/unheard_of.py' | plant scripts/bench/nobody.sh

@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks that no function of libcore and tools is longer than 80 lines and no file of libcore's sources longer than 600,
-# unless the comment that opens the file says why in a sentence that begins with "Long because".
+# Checks that no function of libcore and tools is longer than 80 lines and no source longer than 600, unless the comment
+# that opens the file says why in a sentence that begins with "Long because"; that headers have at most 250 lines, but for
+# the two that vendors include alone and the one of vectors; that a program is below 100 lines; and that no folder has
+# more than 25 sources.
 #
 # Reads text, not C++: in clang-format's layout a function has the indentation of its namespace or class and ends
 # with a lone "}" there.
 #
-# Usage: check_sizes.sh SOURCE-DIR   exits 1 with a line for each that is too long
+# Usage: check_sizes.sh SOURCE-DIR   exits 1 with a line for each that is too long or too full
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -21,7 +23,9 @@ exec awk '
   }
 
   function close_file() {
-    if (file ~ "^libcore/(src|backends|frontends)/" && lines > 600 && !excused) too_long("the file", lines, 600)
+    if (file ~ "^(libcore/(src|backends|frontends)|tools)/" && lines > 600 && !excused) too_long("the file", lines, 600)
+    if (file ~ "[.]h(pp)?$" && file !~ "/(backend[.]h|sub_ir[.]h|simd[.]hpp)$" && lines > 250) too_long("the header", lines, 250)
+    if (file ~ "^tools/npu_" && lines > 99) too_long("the program", lines, 99)
   }
 
   function close_function(size,    name) {
@@ -37,6 +41,11 @@ exec awk '
     close_file()
     file = FILENAME
     ++files
+    if (file ~ "[.]cpp$") {
+      folder = file
+      sub("/[^/]*$", "", folder)
+      ++sources[folder]
+    }
     excused = scope = start = inside = raw = 0
     opening = 1
   }
@@ -90,6 +99,11 @@ exec awk '
   }
   END {
     close_file()
+    for (folder in sources) {
+      if (sources[folder] <= 25) continue
+      print folder ": the folder has " sources[folder] " sources, expected at most 25"
+      failed = 1
+    }
     if (functions < 1000 || files < 100) {
       print "only " functions + 0 " functions in " files + 0 " files were found"
       failed = 1

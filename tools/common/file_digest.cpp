@@ -45,8 +45,8 @@ CLI::Validator sha256_option() {
 }
 
 std::shared_ptr<const Bundle> read_pinned_bundle(Tool& tool, const std::string& sha256) {
-  const std::string bytes = tool.read_text();
-  const std::string name = input_name(tool.input());
+  const std::string bytes = tool.input().read_text();
+  const std::string name = input_name(tool.input().path());
   if (const std::string found = sha256_hex(bytes); found != sha256) {
     throw Error(ErrorCode::kParse,
                 "its SHA-256 is " + found + ", --require-digest expects " + sha256, {.file = name});

@@ -3,13 +3,6 @@
 // only printer, so the eight tools behave alike.
 #include "tool.hpp"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -18,21 +11,17 @@
 
 #include "io.hpp"
 #include "logger.hpp"
-#include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/weight_store.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu_version.hpp"
-#include "ops/written_views.hpp"
+#include "options/validators.hpp"
 #include "signals.hpp"
 #include "support/detailed_error.hpp"
 #include "support/text.hpp"
 
 namespace npu::cli {
 namespace {
-
-// Ends the body after diagnostics were collected; run() prints them.
-struct StopOnDiagnostics {};
 
 ExitStatus status_of(ErrorCode code) {
   switch (code) {
@@ -50,41 +39,6 @@ ExitStatus status_of(ErrorCode code) {
   return ExitStatus::kInternal;
 }
 
-// The largest number of metric names that a message lists.
-std::string metric_names(const Metrics& metrics) {
-  std::string names;
-  for (const auto& [name, value] : metrics) names += (names.empty() ? "" : ", ") + name;
-  return names;
-}
-
-std::string number_text(double value) {
-  std::array<char, 32> text{};
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() ? std::string(text.data(), end) : std::string("?");
-}
-
-bool holds(double value, const std::string& comparison, double bound) {
-  if (comparison == "<=") return value <= bound;
-  if (comparison == ">=") return value >= bound;
-  if (comparison == "==") return value == bound;
-  if (comparison == "!=") return value != bound;
-  if (comparison == "<") return value < bound;
-  return value > bound;
-}
-
-// Accepts text that is a number as a whole and satisfies `accept`; else "value TEXT COMPLAINT".
-template <typename Number>
-CLI::Validator number_check(std::function<bool(Number)> accept, std::string complaint) {
-  return CLI::Validator(
-      [accept = std::move(accept), complaint = std::move(complaint)](std::string& text) {
-        Number value{};
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool is_number = error == std::errc() && end == text.data() + text.size();
-        return is_number && accept(value) ? std::string() : "value " + text + " " + complaint;
-      },
-      "");
-}
-
 // "; did you mean --target?" if an unknown option was given that resembles a known one.
 std::string option_advice(const CLI::App& app) {
   std::vector<std::string> names;
@@ -98,12 +52,6 @@ std::string option_advice(const CLI::App& app) {
     return name.empty() ? std::string() : "; did you mean --" + name + "?";
   }
   return {};
-}
-
-std::string trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
 }
 
 }  // namespace
@@ -123,15 +71,10 @@ Tool::Tool(std::string name, std::string summary)
   app_.option_defaults()->always_capture_default(false);
 }
 
-void Tool::add_graph_input() {
-  has_input_ = true;
-  app_.add_option("GRAPH", input_, "document to read; - is stdin")->default_str("-");
-}
-
 void Tool::add_graph_io() {
-  add_graph_input();
+  input_.add_option(app_);
   add_output();
-  add_import_options();
+  input_.add_import_options(app_);
   app_.add_option("--json-infinity", infinity_,
                   "write infinities and NaN as strings (text), bare as Python's json module does "
                   "(bare), or as they were read (keep)")
@@ -173,12 +116,7 @@ void Tool::add_memory_limit(Json& backend_options) {
 }
 
 void Tool::add_deadline(std::optional<double>& seconds, const std::string& what) {
-  constexpr double kYear = 365.0 * 24 * 3600;
-  app_.add_option("--deadline", seconds, what)
-      ->type_name("SECONDS")
-      ->check(number_check<double>([](double value) { return value > 0 && value <= kYear; },
-                                   "is not a number of seconds above 0 and at most 31536000, a "
-                                   "year"));
+  app_.add_option("--deadline", seconds, what)->type_name("SECONDS")->check(seconds_to_wait());
 }
 
 void Tool::add_precision(std::string& precision, const std::string& what) {
@@ -201,24 +139,20 @@ void Tool::refuse(const std::vector<std::string>& options, const std::string& wh
 }
 
 void Tool::add_assert(const std::string& names) {
-  app_.add_option("--assert", assertion_texts_,
-                  "exit 4 unless 'METRIC OP VALUE' holds, OP one of <= >= == != < >; repeatable. "
-                  "Metrics: " +
-                      names)
+  const auto check = [](const std::string& text) {
+    try {
+      check_assertion(text);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string();
+  };
+  repeatable(app_.add_option("--assert", assertion_texts_,
+                             "exit 4 unless 'METRIC OP VALUE' holds, OP one of <= >= == != < >; "
+                             "repeatable. Metrics: " +
+                                 names))
       ->type_name("EXPR")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(CLI::Validator(
-          [this](std::string& text) {
-            try {
-              parse_assertion(text);
-            } catch (const Error& error) {
-              return error.message();
-            }
-            return std::string();
-          },
-          ""));
+      ->check(check);
 }
 
 void Tool::add_report(const std::string& what) {
@@ -271,9 +205,6 @@ int Tool::parse(int argc, char** argv) {
     return static_cast<int>(ExitStatus::kUsage);
   }
   if (is_stdout(output_)) output_ = "-";
-  if (has_input_ && app_.count("GRAPH") == 0 && ::isatty(STDIN_FILENO) == 1) {
-    input_is_terminal_ = true;
-  }
   return -1;
 }
 
@@ -310,94 +241,7 @@ void Tool::print_diagnostics() {
   }
 }
 
-void Tool::stop_on_errors() {
-  if (diagnostics_.has_errors()) throw StopOnDiagnostics{};
-}
-
-void Tool::add_import_options() {
-  const auto repeatable = [this](const char* name, std::vector<std::string>& values,
-                                 const char* type, const char* text) {
-    app_.add_option(name, values, text)
-        ->type_name(type)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  };
-  repeatable("--bind", bindings_, "NAME=N",
-             "give a symbolic dimension of a model such as ONNX a value; repeatable");
-  repeatable("--freeze", frozen_, "INPUT=FILE",
-             "make an input of a model such as ONNX a constant, from a .npy or .pb file; "
-             "repeatable");
-}
-
-ImportOptions Tool::import_options() const {
-  ImportOptions options;
-  for (const std::string& text : bindings_) add_binding(options, text);
-  for (const std::string& text : frozen_) add_frozen(options, text);
-  return options;
-}
-
-std::optional<Graph> Tool::imported(const std::string& input, const std::string& text) {
-  const bool is_file = text.empty() && input != "-" && is_regular_file(input);
-  std::optional<Graph> graph;
-  if (is_file) {
-    const MappedFile file(input);
-    const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
-    if (!begins_like_document(bytes) && !Bundle::has_magic(bytes)) {
-      graph = import_model(input, bytes, import_options(), diagnostics_);
-    }
-  } else if (!text.empty() && !begins_like_document(text) && !Bundle::has_magic(text)) {
-    graph = import_model("", text, import_options(), diagnostics_);
-  }
-  if (graph) stop_on_errors();
-  const bool says = is_file || !text.empty();
-  if (says && !graph && !(bindings_.empty() && frozen_.empty())) {
-    throw Error(ErrorCode::kUsage,
-                "--bind and --freeze are for models that a frontend imports, and '" +
-                    input_name(input) + "' is none");
-  }
-  return graph;
-}
-
-Graph& Tool::read_graph() {
-  // Never freed: the process is about to end, and freeing a large document takes 10 % of its time.
-  static Graph* const graph = new Graph;
-  if (!has_read_ahead_ && !input_is_terminal_) {
-    if (std::optional<Graph> model = imported(input_, {})) return *graph = *std::move(model);
-  }
-  const std::string text = read_text();
-  if (Bundle::has_magic(text)) {
-    throw Error(ErrorCode::kParse,
-                "is a compiled bundle, expected a document; npu-run runs bundles",
-                {.file = input_name(input_)});
-  }
-  if (std::optional<Graph> model = imported("-", text)) return *graph = *std::move(model);
-  *graph = npu::read_graph(text, input_name(input_), diagnostics_);
-  stop_on_errors();
-  // Once in a pipe: whoever wrote the target has said it.
-  if (graph->npu_member("target") == nullptr) warn_of_written_views(*graph, diagnostics_);
-  return *graph;
-}
-
-std::string Tool::read_text() {
-  if (input_is_terminal_) {
-    throw Error(ErrorCode::kUsage, "no GRAPH given and stdin is a terminal");
-  }
-  if (!has_read_ahead_) return read_input(input_);
-  has_read_ahead_ = false;
-  return std::move(read_ahead_);
-}
-
-std::shared_ptr<const Bundle> Tool::read_bundle(bool required, DigestCheck check) {
-  if (input_ != "-" && (is_regular_file(input_) || ::access(input_.c_str(), F_OK) != 0)) {
-    return required || Bundle::is_bundle(input_) ? Bundle::open(input_, check) : nullptr;
-  }
-  // Input that can be read only once, such as a pipe, is kept for read_graph.
-  read_ahead_ = read_text();
-  has_read_ahead_ = true;
-  if (!required && !Bundle::has_magic(read_ahead_)) return nullptr;
-  return Bundle::from_bytes(read_ahead_, input_name(input_), check);
-}
+void Tool::stop_on_errors() const { cli::stop_on_errors(diagnostics_); }
 
 std::string Tool::producer() const { return name_ + " " NPU_VERSION; }
 
@@ -448,101 +292,11 @@ void Tool::report(const std::string& text) {
   if (wants_report_) note(text);
 }
 
-Tool::Assertion Tool::parse_assertion(const std::string& text) const {
-  const std::size_t begin = text.find_first_of("<>=!");
-  const std::size_t end = text.find_first_not_of("<>=!", begin);
-  Assertion assertion{.text = text};
-  if (begin != std::string::npos && end != std::string::npos) {
-    assertion.metric = trimmed(std::string_view(text).substr(0, begin));
-    assertion.comparison = text.substr(begin, end - begin);
-    const std::string number = trimmed(std::string_view(text).substr(end));
-    const auto [last, error] =
-        std::from_chars(number.data(), number.data() + number.size(), assertion.value);
-    const std::string& op = assertion.comparison;
-    const bool known =
-        op == "<=" || op == ">=" || op == "==" || op == "!=" || op == "<" || op == ">";
-    if (known && !assertion.metric.empty() && error == std::errc() &&
-        last == number.data() + number.size()) {
-      return assertion;
-    }
-  }
-  throw Error(ErrorCode::kUsage,
-              "'" + text + "' is not METRIC OP VALUE, for example 'transfers<=4'");
-}
-
 ExitStatus Tool::check_asserts(const Metrics& metrics) {
-  ExitStatus status = ExitStatus::kSuccess;
-  for (const std::string& text : assertion_texts_) {
-    const Assertion assertion = parse_assertion(text);
-    const auto metric = metrics.find(assertion.metric);
-    if (metric == metrics.end()) {
-      throw Error(ErrorCode::kUsage, "--assert '" + text + "': unknown metric '" +
-                                         assertion.metric +
-                                         "', expected one of: " + metric_names(metrics));
-    }
-    if (holds(metric->second, assertion.comparison, assertion.value)) continue;
-    complain("assertion '" + text + "' does not hold: " + assertion.metric + " is " +
-             number_text(metric->second));
-    status = ExitStatus::kAssertFailed;
-  }
-  return status;
-}
-
-CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum) {
-  return number_check<std::int64_t>(
-      [minimum, maximum](std::int64_t value) { return value >= minimum && value <= maximum; },
-      "is not in " + std::to_string(minimum) + ".." + std::to_string(maximum));
-}
-
-CLI::Validator one_of(std::vector<std::string> words) {
-  return CLI::Validator(
-      [words = std::move(words)](std::string& text) {
-        std::string list;
-        for (const std::string& word : words) {
-          if (word == text) return std::string();
-          list += (list.empty() ? "" : ", ") + word;
-        }
-        return "value " + text + " is not one of " + list;
-      },
-      "");
-}
-
-CLI::Validator byte_size() {
-  return CLI::Validator(
-      [](std::string& text) {
-        if (parse_byte_size(text)) return std::string();
-        const std::size_t unit = std::min(text.find_first_not_of("0123456789"), text.size());
-        const bool is_large = unit > 0 && parse_byte_size("1" + text.substr(unit));
-        return "value " + text +
-               (is_large ? " is above " + std::to_string(INT64_MAX) + " bytes"
-                         : " is no size, for example 500M or 8G");
-      },
-      "");
-}
-
-CLI::Validator seed() {
-  return number_check<std::uint64_t>([](std::uint64_t) { return true; },
-                                     "is not in 0.." + std::to_string(UINT64_MAX));
-}
-
-CLI::Validator file_beside_stdout() {
-  return CLI::Validator(
-      [](std::string& text) {
-        return is_stdout(text) || text.empty()
-                   ? "'" + text + "' is no file name, and stdout carries the document"
-                   : std::string();
-      },
-      "");
-}
-
-CLI::Validator not_empty() {
-  return CLI::Validator(
-      [](std::string& text) { return text.empty() ? "'' is no name" : std::string(); }, "");
-}
-
-CLI::Validator finite_at_least_zero() {
-  return number_check<double>([](double value) { return std::isfinite(value) && value >= 0; },
-                              "is not a finite number of at least 0");
+  return assertions_hold(assertion_texts_, metrics,
+                         [this](const std::string& text) { complain(text); })
+             ? ExitStatus::kSuccess
+             : ExitStatus::kAssertFailed;
 }
 
 std::chrono::steady_clock::time_point seconds_from_now(double seconds) {

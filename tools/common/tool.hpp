@@ -5,26 +5,23 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "document_input.hpp"
 #include "exit_status.hpp"
-#include "frontend/frontend.hpp"
 #include "npu/compile/bundle.hpp"
 #include "npu/compile/cache.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
+#include "options/assertions.hpp"
 
 namespace npu::cli {
 
 class Logger;
-
-/// Named numbers that --assert compares.
-using Metrics = std::map<std::string, double>;
 
 /// What the eight programs share: flags, streams, messages and exit codes. A tool's main adds its
 /// options, then calls run with a body that reads, makes one library call and writes.
@@ -38,7 +35,8 @@ class Tool {
   CLI::App& app() noexcept { return app_; }
   Diagnostics& diagnostics() noexcept { return diagnostics_; }
 
-  /// [GRAPH] (default "-"), -o/--output (default "-") and add_import_options.
+  /// The options of a program that reads a document and writes one: [GRAPH] (default "-"),
+  /// -o/--output (default "-"), --bind, --freeze and --json-infinity.
   void add_graph_io();
   /// Only -o/--output (default "-"), for tools that add their inputs themselves.
   void add_output();
@@ -46,10 +44,8 @@ class Tool {
   const std::string& output() const noexcept { return output_; }
   /// The folder of --output; empty for stdout.
   std::string output_folder() const;
-  /// The GRAPH argument; "-" is stdin.
-  const std::string& input() const noexcept { return input_; }
-  /// Only [GRAPH], for tools whose product is a report.
-  void add_graph_input();
+  /// What the program reads, and the options about it.
+  DocumentInput& input() noexcept { return input_; }
   /// --assert 'METRIC OP VALUE', repeatable; `names` is the help text about the metrics.
   void add_assert(const std::string& names);
   /// --report: calls of report() then write to stderr.
@@ -74,22 +70,6 @@ class Tool {
   /// code.
   int run(int argc, char** argv, const std::function<ExitStatus()>& body);
 
-  /// --bind and --freeze, for tools that take models of other formats.
-  void add_import_options();
-  /// Reads and verifies the document; the graph lives as long as the program. A model of another
-  /// format is imported (frontend/frontend.hpp). If it is not valid, prints the diagnostics and
-  /// ends the body.
-  Graph& read_graph();
-  /// The graph if the input is of a format that a frontend reads: a file with an empty `text`, else
-  /// the bytes `text` of a pipe.
-  std::optional<Graph> imported(const std::string& input, const std::string& text);
-  /// The bytes of the input.
-  std::string read_text();
-  /// The input as a bundle. A file is mapped, stdin or a pipe is read into memory. For an input
-  /// that does not begin like a bundle the result is null, and the caller continues with
-  /// read_graph; if a bundle is required, that is an error.
-  std::shared_ptr<const Bundle> read_bundle(bool required = false,
-                                            DigestCheck check = DigestCheck::kAtOnce);
   /// "npu-align 1.2.3": what files state as their producer.
   std::string producer() const;
   /// Writes a bundle to --output at once, or keeps its bytes for stdout until the body has
@@ -115,58 +95,30 @@ class Tool {
   /// Checks every --assert; kAssertFailed if one does not hold. An unknown metric is wrong usage.
   ExitStatus check_asserts(const Metrics& metrics);
   /// Throws if diagnostics has errors, so that run prints them and fails.
-  void stop_on_errors();
+  void stop_on_errors() const;
 
  private:
-  struct Assertion {
-    std::string text;
-    std::string metric = {};
-    std::string comparison = {};
-    double value = 0;
-  };
   int parse(int argc, char** argv);
   int guarded(const std::function<ExitStatus()>& body);
   void print_diagnostics();
   void flush_output();
-  Assertion parse_assertion(const std::string& text) const;
   void start_logger();
-  ImportOptions import_options() const;
 
   std::string name_;
   CLI::App app_;
   std::unique_ptr<Logger> logger_;
   Diagnostics diagnostics_;
   std::size_t printed_ = 0;
-  std::string input_ = "-";
+  DocumentInput input_{diagnostics_};
   std::string output_ = "-";
   std::string infinity_ = "keep";
-  std::vector<std::string> bindings_;
-  std::vector<std::string> frozen_;
-  bool has_input_ = false;
-  bool input_is_terminal_ = false;
   bool wants_report_ = false;
   int verbose_ = 0;
   bool quiet_ = false;
   std::vector<std::string> assertion_texts_;
-  std::string read_ahead_;  // input that can be read only once, if read_bundle has read it
-  bool has_read_ahead_ = false;
   std::function<void(const TextSink&)> write_pending_;  // empty: nothing is written
 };
 
-/// Checks that a number lies in [minimum, maximum], with a message that fits on a line.
-CLI::Validator in_range(std::int64_t minimum, std::int64_t maximum);
-/// One of a few words.
-CLI::Validator one_of(std::vector<std::string> words);
-/// A number of bytes: an integer, optionally followed by k, M, G or T.
-CLI::Validator byte_size();
-/// A seed: an unsigned 64-bit integer.
-CLI::Validator seed();
-/// A file to write besides the document; refuses "-", since stdout carries that.
-CLI::Validator file_beside_stdout();
-/// Anything but the empty text.
-CLI::Validator not_empty();
-/// A finite number of at least 0.
-CLI::Validator finite_at_least_zero();
 /// For deadlines.
 std::chrono::steady_clock::time_point seconds_from_now(double seconds);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of npu-align for precisions, and what it does with them.
-#include "quantize_options.hpp"
+#include "options/quantize_options.hpp"
 
 #include "export/export_onnx.hpp"
 #include "io.hpp"
+#include "options/validators.hpp"
 
 namespace npu::cli {
 namespace {
@@ -84,9 +85,8 @@ void add_precision_options(Tool& tool, PrecisionOptions& options) {
   app.add_option("--profile", options.profile,
                  "with --quantize mixed: times in float, by npu-profile [the target's rates]")
       ->type_name("FILE");
-  app.add_flag(
-      "--verify", options.verify,
-      "check the precisions of a document that --quantize wrote, and print what they prove");
+  app.add_flag("--verify", options.verify,
+               "check the precisions of a document that --quantize wrote, and print what they prove");
   app.add_option("--ranges", options.ranges,
                  "with --quantize: what npu-profile --calibrate wrote; see npu-ranges(5)")
       ->type_name("FILE");
@@ -135,17 +135,12 @@ bool PrecisionOptions::asked(const Tool& tool) const {
   return true;
 }
 
-ExitStatus verify_graph_precisions(Tool& tool) {
-  tool.write_text(verify_precisions(tool.read_graph()));
-  return ExitStatus::kSuccess;
-}
-
 ExitStatus export_graph_qdq(Tool& tool, const PrecisionOptions& options,
                             const std::string& target) {
   tool.refuse(
       {"--assert", "--report", "--explain", "--dot", "--algorithm", "--weight"},
       "does not go with --onnx-qdq alone, which writes a document that is quantized already");
-  Graph& graph = tool.read_graph();
+  Graph& graph = tool.input().read_graph();
   write_onnx_qdq(tool, graph, options, target);
   tool.write_graph(graph);
   return ExitStatus::kSuccess;
@@ -156,7 +151,7 @@ ExitStatus quantize_graph(Tool& tool, const PrecisionOptions& options, const std
   QuantizeOptions quantize = options.choice.options();
   quantize.target = target;
   if (!options.profile.empty()) quantize.profile = read_node_table(options.profile);
-  Graph& graph = tool.read_graph();
+  Graph& graph = tool.input().read_graph();
   const TensorRanges ranges = read_tensor_ranges(options.ranges);
   const QuantizeResult result = quantize_model(graph, ranges, quantize, tool.diagnostics());
   tool.stop_on_errors();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of npu-partition for strategies, limits and drawings.
-#include "partition_options.hpp"
+#include "options/partition_options.hpp"
+
+#include "options/validators.hpp"
 
 namespace npu::cli {
 namespace {

@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of npu-profile for staged and ordinary models.
-#include "profile_options.hpp"
+#include "options/profile_options.hpp"
 
 #include "named_value.hpp"
 #include "options/key_value.hpp"
 #include "options/part_counts.hpp"
+#include "options/validators.hpp"
 
 namespace npu::cli {
 namespace {
 
 /// For which sizes a staged model is measured.
 void add_sizes(CLI::App& app, gnn::ProfileStagesOptions& options) {
-  app.add_option("--nodes", options.nodes, "staged model: numbers of nodes to measure at")
+  repeatable(
+      app.add_option("--nodes", options.nodes, "staged model: numbers of nodes to measure at"))
       ->type_name("N,...")
       ->delimiter(',')
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(in_range(1, 1'000'000'000))
       ->capture_default_str();
-  app.add_option("--degrees", options.degrees, "staged model: edges per node to measure at")
+  repeatable(
+      app.add_option("--degrees", options.degrees, "staged model: edges per node to measure at"))
       ->type_name("X,...")
       ->delimiter(',')
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(finite_at_least_zero())
       ->capture_default_str();
   app.add_option("--graph", options.graph,
@@ -43,19 +40,16 @@ void add_sizes(CLI::App& app, gnn::ProfileStagesOptions& options) {
 
 /// What concerns numbers rather than times, and both in int8.
 void add_calibration(CLI::App& app, ProfileOptions& all) {
-  app.add_option_function<std::vector<std::string>>(
-         "--calibrate",
-         [&all](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) {
-             all.calibrate.samples.push_back(parse_input_file(text));
-           }
-         },
-         "ordinary model: run it on the samples in FILE, safetensors, NAME=FILE.npy or "
-         "NAME=FILE.pb, and write the ranges of its tensors instead of times; repeatable")
-      ->type_name("FILE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(app.add_option_function<std::vector<std::string>>(
+                 "--calibrate",
+                 [&all](const std::vector<std::string>& texts) {
+                   for (const std::string& text : texts) {
+                     all.calibrate.samples.push_back(parse_input_file(text));
+                   }
+                 },
+                 "ordinary model: run it on the samples in FILE, safetensors, NAME=FILE.npy or "
+                 "NAME=FILE.pb, and write the ranges of its tensors instead of times; repeatable"))
+      ->type_name("FILE");
   app.add_option("--error-samples", all.calibrate.error_samples,
                  "with --calibrate: samples on which the model runs with one op at a time in int8; "
                  "0: none")
@@ -85,13 +79,12 @@ void add_profile_options(Tool& tool, ProfileOptions& all) {
   app.add_option("--target", options.target, "target whose devices are measured")
       ->type_name("NAME|FILE")
       ->capture_default_str();
-  app.add_option("--devices", all.devices,
-                 "staged model: devices of the target, or NAME=BACKEND for one that it lacks [all]")
+  repeatable(
+      app.add_option(
+          "--devices", all.devices,
+          "staged model: devices of the target, or NAME=BACKEND for one that it lacks [all]"))
       ->type_name("NAME,...")
-      ->delimiter(',')
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->delimiter(',');
   add_sizes(app, options);
   app.add_option("--runs", options.runs,
                  "timed runs of each point [7], or of each placement of an ordinary model [20]")

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-compile's second mode, which compiles plans of npu-plan: the call into the library. A signal
 // ends it before the next unit, so that the unfinished folder is removed.
-#include "unit_options.hpp"
+#include "options/unit_options.hpp"
 
 #include "gnn/compile_blocks.hpp"
-#include "gnn_run_options.hpp"
 #include "npu_version.hpp"
+#include "options/gnn_run_options.hpp"
 #include "progress.hpp"
 #include "stop_signals.hpp"
 
@@ -22,7 +22,7 @@ ExitStatus compile_plan(Tool& tool, const CompileModelOptions& shared,
     throw Error(ErrorCode::kUsage, "a plan is compiled to a folder; give -o DIR");
   }
   gnn::RunPlanOptions options;
-  options.plan = tool.input();
+  options.plan = tool.input().path();
   if (tool.app().count("--precision") > 0) {
     options.precision = Tool::plan_precision(shared.compile.precision);
   }

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of npu-run.
-#include "run_options.hpp"
+#include "options/run_options.hpp"
 
 #include "named_value.hpp"
-#include "tag_options.hpp"
+#include "options/tag_options.hpp"
+#include "options/validators.hpp"
 
 namespace npu::cli {
 
 void add_custom_op_options(Tool& tool, std::vector<std::string>& load_ops, bool& promote) {
   CLI::App& app = tool.app();
-  app.add_option("--load-ops", load_ops,
-                 "shared library of custom ops (npu/custom_op.hpp); repeatable")
-      ->type_name("LIBRARY")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(app.add_option("--load-ops", load_ops,
+                            "shared library of custom ops (npu/custom_op.hpp); repeatable"))
+      ->type_name("LIBRARY");
   app.add_flag("--promote", promote,
                "promote operands of different dtypes as PyTorch does, instead of refusing them");
 }
@@ -22,16 +20,13 @@ void add_custom_op_options(Tool& tool, std::vector<std::string>& load_ops, bool&
 namespace {
 
 void add_tap_option(Tool& tool, std::vector<std::string>& globs) {
-  tool.app()
-      .add_option("--tap", globs,
-                  "also output the intermediate results whose names match, with --outputs, "
-                  "--expect and --verify; one that no program hands out splits its fusion group; "
-                  "repeatable")
+  repeatable(tool.app().add_option(
+                 "--tap", globs,
+                 "also output the intermediate results whose names match, with --outputs, "
+                 "--expect and --verify; one that no program hands out splits its fusion group; "
+                 "repeatable"))
       ->type_name("GLOB")
-      ->check(not_empty())
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->check(not_empty());
 }
 
 /// Where the results begin to differ from those of --verify.
@@ -70,17 +65,15 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
   app.add_option("--random-weights", options.weights.random_seed, "random weights from a seed")
       ->type_name("SEED")
       ->check(seed());
-  app.add_option_function<std::vector<std::string>>(
-         "--inputs",
-         [&options](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) options.inputs.push_back(parse_input_file(text));
-         },
-         "safetensors file, NAME=FILE.npy or NAME=FILE.pb (ONNX), or without NAME for a single "
-         "input or a .pb file that names it; repeatable")
-      ->type_name("FILE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(
+      app.add_option_function<std::vector<std::string>>(
+          "--inputs",
+          [&options](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) options.inputs.push_back(parse_input_file(text));
+          },
+          "safetensors file, NAME=FILE.npy or NAME=FILE.pb (ONNX), or without NAME for a single "
+          "input or a .pb file that names it; repeatable"))
+      ->type_name("FILE");
   app.add_option("--random-inputs", options.random_inputs,
                  "random values from a seed for inputs that are not given")
       ->type_name("SEED")
@@ -89,17 +82,15 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
                  "write the outputs: safetensors, or .npy or .pb for a single one")
       ->type_name("FILE")
       ->check(file_beside_stdout());
-  app.add_option_function<std::vector<std::string>>(
-         "--expect",
-         [&options](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) options.expect.push_back(parse_input_file(text));
-         },
-         "compare the outputs with a safetensors file, or with [NAME=]FILE.pb, repeatable; exit 4 "
-         "if they differ")
-      ->type_name("FILE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(
+      app.add_option_function<std::vector<std::string>>(
+          "--expect",
+          [&options](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) options.expect.push_back(parse_input_file(text));
+          },
+          "compare the outputs with a safetensors file, or with [NAME=]FILE.pb, repeatable; exit 4 "
+          "if they differ"))
+      ->type_name("FILE");
   CLI::Option* verify =
       app.add_option("--verify", options.verify_device,
                      "also run the whole graph on DEVICE and compare; exit 4 if the outputs differ")

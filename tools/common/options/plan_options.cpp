@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of npu-plan, and the parsing of their values.
-#include "plan_options.hpp"
+#include "options/plan_options.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +9,7 @@
 #include "npu/support/error.hpp"
 #include "options/key_value.hpp"
 #include "options/part_counts.hpp"
+#include "options/validators.hpp"
 
 namespace npu::cli {
 namespace {
@@ -65,10 +66,7 @@ CLI::Option* add_parsed(CLI::App& app, const std::string& name, Value& value,
 
 CLI::Option* add_repeatable(CLI::App& app, const std::string& name,
                             std::vector<std::string>& values, const std::string& help) {
-  return app.add_option(name, values, help)
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return repeatable(app.add_option(name, values, help));
 }
 
 void add_files(Tool& tool, gnn::MakePlanOptions& options) {
@@ -199,13 +197,10 @@ void add_search(CLI::App& app, gnn::MakePlanOptions& options) {
 }
 
 void add_devices(CLI::App& app, PlanOptions& options) {
-  app.add_option("--devices", options.plan.settings.devices,
-                 "plan only for these devices of the profile")
+  repeatable(app.add_option("--devices", options.plan.settings.devices,
+                            "plan only for these devices of the profile"))
       ->type_name("NAME,...")
-      ->delimiter(',')
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->delimiter(',');
   add_repeatable(app, "--exclude", options.excludes,
                  "stages that a device must not run; repeatable")
       ->type_name("DEVICE=STAGE,...");

@@ -47,9 +47,6 @@ void add_quantize_choice(Tool& tool, QuantizeChoice& choice);
 
 void add_precision_options(Tool& tool, PrecisionOptions& options);
 
-/// Checks the certificate of the tool's graph and prints what it proves.
-ExitStatus verify_graph_precisions(Tool& tool);
-
 /// Writes the tool's graph, which is quantized already, as a model of ONNX, and as it was read.
 ExitStatus export_graph_qdq(Tool& tool, const PrecisionOptions& options, const std::string& target);
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "options/quantize_options.hpp"
 #include "profile/compile_quantized.hpp"
-#include "quantize_options.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {

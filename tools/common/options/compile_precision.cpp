@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of npu-compile for precisions, and what it does with them.
-#include "compile_precision.hpp"
+#include "options/compile_precision.hpp"
 
 #include "compile/kernel_report.hpp"
 #include "interruptible_compile.hpp"
 #include "named_value.hpp"
+#include "options/validators.hpp"
 
 namespace npu::cli {
 
@@ -13,17 +14,15 @@ void add_compile_precision(Tool& tool, CompilePrecision& options) {
   add_quantize_mode(tool, options.mode,
                     "calibrate and quantize first: int8 wherever an op can, with the fewest "
                     "conversions, or mixed, for the least time within --max-error");
-  app.add_option_function<std::vector<std::string>>(
-         "--calibrate",
-         [&options](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) options.samples.push_back(parse_input_file(text));
-         },
-         "with --quantize: samples to run the model on, safetensors, NAME=FILE.npy or "
-         "NAME=FILE.pb; repeatable")
-      ->type_name("FILE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(app.add_option_function<std::vector<std::string>>(
+                 "--calibrate",
+                 [&options](const std::vector<std::string>& texts) {
+                   for (const std::string& text : texts)
+                     options.samples.push_back(parse_input_file(text));
+                 },
+                 "with --quantize: samples to run the model on, safetensors, NAME=FILE.npy or "
+                 "NAME=FILE.pb; repeatable"))
+      ->type_name("FILE");
   add_quantize_choice(tool, options.choice);
 }
 

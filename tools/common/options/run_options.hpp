@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "gnn_run_options.hpp"
 #include "npu/runtime/run_model.hpp"
+#include "options/gnn_run_options.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tuning_file.hpp"
+#include "options/tuning_file.hpp"
 
 #include <filesystem>
 #include <system_error>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // npu-run's second mode, which runs plans of npu-plan: its options, and the call into the library.
-#include "gnn_run_options.hpp"
+#include "options/gnn_run_options.hpp"
 
 #include "npu/ir/json_writer.hpp"
 #include "options/key_value.hpp"
+#include "options/validators.hpp"
 #include "progress.hpp"
 #include "signals.hpp"
 
@@ -32,12 +33,9 @@ gnn::RunPlanOptions joined(const std::string& plan, const RunModelOptions& share
 }  // namespace
 
 void add_plan_device_option(Tool& tool, std::vector<std::string>& devices) {
-  tool.app()
-      .add_option("--device", devices, "plan: run device NAME on BACKEND; repeatable")
-      ->type_name("NAME=BACKEND")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(
+      tool.app().add_option("--device", devices, "plan: run device NAME on BACKEND; repeatable"))
+      ->type_name("NAME=BACKEND");
 }
 
 std::vector<gnn::DeviceBackend> plan_devices(const std::vector<std::string>& texts) {
@@ -64,7 +62,7 @@ void add_plan_run_options(Tool& tool, PlanRunOptions& options) {
 }
 
 ExitStatus run_plan(Tool& tool, const RunModelOptions& shared, PlanRunOptions options) {
-  gnn::RunPlanOptions run = joined(tool.input(), shared, options);
+  gnn::RunPlanOptions run = joined(tool.input().path(), shared, options);
   gnn::RunPlanResult result;
   {
     Progress line(!tool.shows_progress());

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists and checks backends.
-#include "backend_options.hpp"
+#include "options/backend_options.hpp"
 
 #include <chrono>
 #include <vector>
 
 #include "device/list_backends.hpp"
 #include "npu/ir/json_writer.hpp"
+#include "options/validators.hpp"
 
 namespace npu::cli {
 
@@ -22,13 +23,11 @@ void add_backend_options(Tool& tool, BackendOptions& options) {
           ->check(not_empty());
   app.add_flag("--quick", options.check.quick, "with --check-backend: fewer repetitions")
       ->needs(check);
-  app.add_option("--case", options.check.cases,
-                 "with --check-backend: only this case; repeatable. A single one runs in this "
-                 "process, for a debugger")
+  repeatable(
+      app.add_option("--case", options.check.cases,
+                     "with --check-backend: only this case; repeatable. A single one runs in this "
+                     "process, for a debugger"))
       ->type_name("NUMBER")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->needs(check);
   app.add_option("--random-nodes", options.check.random_nodes,
                  "with --check-backend: how many random nodes case 6 draws, compiles and compares; "

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what a program was given, whatever format it has: tells documents, bundles and models of
+// other formats apart by their first bytes, and verifies. A file is
+// mapped; a pipe is read once.
+#include "document_input.hpp"
+
+#include <unistd.h>
+
+#include <string_view>
+#include <utility>
+
+#include "io.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/support/file_io.hpp"
+#include "ops/written_views.hpp"
+#include "options/validators.hpp"
+
+namespace npu::cli {
+
+void stop_on_errors(const Diagnostics& diagnostics) {
+  if (diagnostics.has_errors()) throw StopOnDiagnostics{};
+}
+
+void DocumentInput::add_option(CLI::App& app) {
+  option_ = app.add_option("GRAPH", path_, "document to read; - is stdin")->default_str("-");
+}
+
+void DocumentInput::add_import_options(CLI::App& app) {
+  repeatable(app.add_option("--bind", bindings_,
+                            "give a symbolic dimension of a model such as ONNX a value; "
+                            "repeatable"))
+      ->type_name("NAME=N");
+  repeatable(app.add_option("--freeze", frozen_,
+                            "make an input of a model such as ONNX a constant, from a .npy or .pb "
+                            "file; repeatable"))
+      ->type_name("INPUT=FILE");
+}
+
+bool DocumentInput::is_terminal() const {
+  return option_ != nullptr && option_->count() == 0 && ::isatty(STDIN_FILENO) == 1;
+}
+
+ImportOptions DocumentInput::import_options() const {
+  ImportOptions options;
+  for (const std::string& text : bindings_) add_binding(options, text);
+  for (const std::string& text : frozen_) add_frozen(options, text);
+  return options;
+}
+
+std::optional<Graph> DocumentInput::imported(const std::string& path, const std::string& text) {
+  const bool is_file = text.empty() && path != "-" && is_regular_file(path);
+  std::optional<Graph> graph;
+  if (is_file) {
+    const MappedFile file(path);
+    const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
+    if (!begins_like_document(bytes) && !Bundle::has_magic(bytes)) {
+      graph = import_model(path, bytes, import_options(), diagnostics_);
+    }
+  } else if (!text.empty() && !begins_like_document(text) && !Bundle::has_magic(text)) {
+    graph = import_model("", text, import_options(), diagnostics_);
+  }
+  if (graph) stop_on_errors(diagnostics_);
+  const bool says = is_file || !text.empty();
+  if (says && !graph && !(bindings_.empty() && frozen_.empty())) {
+    throw Error(ErrorCode::kUsage,
+                "--bind and --freeze are for models that a frontend imports, and '" +
+                    input_name(path) + "' is none");
+  }
+  return graph;
+}
+
+Graph& DocumentInput::read_graph() {
+  // Never freed: the process is about to end, and freeing a large document takes 10 % of its time.
+  static Graph* const graph = new Graph;
+  if (!read_ahead_ && !is_terminal()) {
+    if (std::optional<Graph> model = imported(path_, {})) return *graph = *std::move(model);
+  }
+  const std::string text = read_text();
+  if (Bundle::has_magic(text)) {
+    throw Error(ErrorCode::kParse,
+                "is a compiled bundle, expected a document; npu-run runs bundles",
+                {.file = input_name(path_)});
+  }
+  if (std::optional<Graph> model = imported("-", text)) return *graph = *std::move(model);
+  *graph = read_document(text, input_name(path_));
+  // Once in a pipe: whoever wrote the target has said it.
+  if (graph->npu_member("target") == nullptr) warn_of_written_views(*graph, diagnostics_);
+  return *graph;
+}
+
+Graph DocumentInput::read_document(const std::string& text, const std::string& file) {
+  Graph graph = npu::read_graph(text, file, diagnostics_);
+  stop_on_errors(diagnostics_);
+  return graph;
+}
+
+std::string DocumentInput::read_text() {
+  if (is_terminal()) {
+    throw Error(ErrorCode::kUsage, "no GRAPH given and stdin is a terminal");
+  }
+  if (!read_ahead_) return read_input(path_);
+  return *std::exchange(read_ahead_, std::nullopt);
+}
+
+std::shared_ptr<const Bundle> DocumentInput::read_bundle(bool required, DigestCheck check) {
+  if (path_ != "-" && (is_regular_file(path_) || ::access(path_.c_str(), F_OK) != 0)) {
+    if (!required && !Bundle::is_bundle(path_)) return nullptr;
+    auto bundle = Bundle::open(path_, check);
+    refuse_bindings();
+    return bundle;
+  }
+  // Input that can be read only once, such as a pipe, is kept for read_graph.
+  read_ahead_ = read_text();
+  if (!required && !Bundle::has_magic(*read_ahead_)) return nullptr;
+  auto bundle = Bundle::from_bytes(*read_ahead_, input_name(path_), check);
+  refuse_bindings();
+  return bundle;
+}
+
+void DocumentInput::refuse_bindings() const {
+  if (bindings_.empty() && frozen_.empty()) return;
+  throw Error(ErrorCode::kUsage, "--bind and --freeze: '" + input_name(path_) +
+                                     "' is compiled, and its sizes have values");
+}
+
+}  // namespace npu::cli

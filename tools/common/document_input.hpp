@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/frontend.hpp"
+#include "npu/compile/bundle.hpp"
+#include "npu/ir/graph.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::cli {
+
+/// Ends the body of Tool::run after diagnostics were collected, which Tool::run prints.
+struct StopOnDiagnostics {};
+/// Throws it if there are errors among them.
+void stop_on_errors(const Diagnostics& diagnostics);
+
+/// What a program reads: a document, a bundle or a model of another format, from a file
+/// or stdin. Faults go to the diagnostics; if there are errors, the body of Tool::run ends.
+class DocumentInput {
+ public:
+  explicit DocumentInput(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+  DocumentInput(const DocumentInput&) = delete;
+  DocumentInput& operator=(const DocumentInput&) = delete;
+
+  /// [GRAPH], default "-".
+  void add_option(CLI::App& app);
+  /// --bind and --freeze, for tools that take models of other formats.
+  void add_import_options(CLI::App& app);
+
+  /// The GRAPH argument; "-" is stdin.
+  const std::string& path() const noexcept { return path_; }
+
+  /// Reads and verifies the document; the graph lives as long as the program. A model of another
+  /// format is imported (frontend/frontend.hpp).
+  Graph& read_graph();
+  /// The graph if the input is of a format that a frontend reads: a file with an empty `text`, else
+  /// the bytes `text` of a pipe.
+  std::optional<Graph> imported(const std::string& path, const std::string& text);
+  /// The document `text`, verified.
+  Graph read_document(const std::string& text, const std::string& file);
+  /// The bytes of the input.
+  std::string read_text();
+  /// The input as a bundle. A file is mapped, stdin or a pipe is read into memory. For
+  /// an input that does not begin like a bundle the result is null, and the caller continues with
+  /// read_graph; if a bundle is required, that is an error.
+  std::shared_ptr<const Bundle> read_bundle(bool required = false,
+                                            DigestCheck check = DigestCheck::kAtOnce);
+
+ private:
+  ImportOptions import_options() const;
+  void refuse_bindings() const;
+  /// Whether nobody named an input and stdin would have to be typed.
+  bool is_terminal() const;
+
+  Diagnostics& diagnostics_;
+  CLI::Option* option_ = nullptr;
+  std::string path_ = "-";
+  std::vector<std::string> bindings_;
+  std::vector<std::string> frozen_;
+  std::optional<std::string> read_ahead_;  // of an input that can be read only once
+};
+
+}  // namespace npu::cli

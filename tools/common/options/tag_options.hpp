@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "npu/passes/tag.hpp"
+#include "npu/target/select_devices.hpp"
+#include "tool.hpp"
+
+namespace npu::cli {
+
+/// The options of npu-tag.
+struct TagArguments {
+  TagOptions tag;
+  DeviceChoice where{.target = "host"};
+  std::vector<std::string> force;  ///< DEVICE=GLOB
+  std::vector<std::string> load_ops;
+  std::string weights_out;
+  std::string frontend;       ///< the one whose ops are listed
+  std::string listed_device;  ///< of --list-ops; empty: all of them
+  bool list_targets = false;
+  bool print_target = false;
+
+  /// `tag`, with the values of --force. Throws Error kUsage for one that is not DEVICE=GLOB.
+  TagOptions tag_options() const;
+};
+
+/// Adds them to a tool, with its input and its output.
+void add_tag_options(Tool& tool, TagArguments& arguments);
+
+/// --devices and --exclude-device.
+void add_device_options(Tool& tool, DeviceChoice& where);
+
+}  // namespace npu::cli
