@@ -62,6 +62,14 @@ emulated() { # PROGRAM ARGUMENT...
   qemu-aarch64 -L "$NPU_ARM64_SYSROOT" "build-arm64/bin/$program" "$@"
 }
 
+# Puts a script that starts the emulator in place of a program that others start: the system cannot execute it.
+wrap() { # PROGRAM
+  [ "$(head -c 4 "$1" | tail -c 3)" = ELF ] || return 0
+  mv "$1" "$1.arm64"
+  printf '#!/bin/sh\nexec qemu-aarch64 -L "%s" "%s.arm64" "$@"\n' "$NPU_ARM64_SYSROOT" "$PWD/$1" >"$1"
+  chmod +x "$1"
+}
+
 # FILE.json beside its inputs and PyTorch's outputs, at each level that there is.
 run_model() {
   local model=${1%.json} level
@@ -98,9 +106,11 @@ unpack_sysroot
 scripts/quickstart.sh --packages-only --arm64
 cmake --preset arm64 >/dev/null
 cmake --build --preset arm64 --parallel "$(nproc)" --target programs
+wrap build-arm64/libexec/npu/probe-library
 run_models
 [ "$only" != --models-only ] || exit 0
 cmake --build --preset arm64 --parallel "$(nproc)" --target npu_unit_tests
+wrap build-arm64/libexec/npu/probe-library
 # qemu-user 7.2 has no openat2, without which a link in a model's folder is refused: one case is left out.
 emulated npu_unit_frontend '~onnx: external data comes from below*'
 ctest --preset arm64 -L unit --exclude-regex '^unit[.]frontend$' --parallel "$(nproc)" "$@"
