@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
     if (const auto imported = tool.input().imported("-", text)) {
       measure_ordinary(tool, *imported, options);
     } else if (options.takes_staged() && npu::gnn::is_staged_model(npu::parse_json(text, file))) {
+      tool.refuse({"--bind"}, "is not for staged models");
       options.staged.precision = Tool::plan_precision(options.staged.precision);
       measure_staged(tool, options.staged);
     } else {

@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
       throw npu::Error(npu::ErrorCode::kUsage, "--in-flight: a plan makes one run at a time");
     }
     if (plan_options.wanted()) {
-      tool.refuse({"--memory-limit", "--deadline"}, "is not for plans");
+      tool.refuse({"--memory-limit", "--deadline", "--bind", "--freeze"}, "is not for plans");
       return npu::cli::run_plan(tool, options, plan_options);
     }
     tool.refuse({"--units"}, "is for plans, which --features makes run");

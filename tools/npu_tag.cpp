@@ -57,6 +57,9 @@ int main(int argc, char** argv) {
       return tool.write_text(npu::format_target_ops(target, options.listed_device)),
              ExitStatus::kSuccess;
     }
+    if (options.as_template) {
+      return tool.write_template(tool.input().read_template()), ExitStatus::kSuccess;
+    }
     return tag(tool, target, options.tag_options(), options.weights_out);
   });
 }

@@ -56,14 +56,14 @@ exec awk -v readers="$readers" '
       split(rows[i], words, " ")
       listed[words[1]] = 1
     }
-    reads = "(^|[^A-Za-z_.>])([a-z]+::)*(read_graph|read_valid_graph|parse_json|parse_python_json|[Jj]son::parse)[(]"
+    reads = "(^|[^A-Za-z_.>])([a-z]+::)*(read_graph|read_sized_graph|read_valid_graph|parse_json|parse_python_json|[Jj]son::parse)[(]"
     writes = "dump[(]|write_(graph|document|subgraph|sub_ir)[(]|sub_ir_text[(]"
   }
 
   # A statement that reads text: declarations and definitions of readers begin with what they return.
   function check(text, line,    rest) {
     if (!match(text, reads)) return
-    if (text ~ /^ *(Graph|Json) (read_graph|read_valid_graph|parse_json|parse_python_json)[(]std::string_view/) return
+    if (text ~ /^ *(Graph|Json) (read_graph|read_sized_graph|read_valid_graph|parse_json|parse_python_json)[(]std::string_view/) return
     rest = substr(text, RSTART + RLENGTH)
     if (rest ~ /^[)]/) return  # another one, which reads what a program was given
     ++calls

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads what a program was given, whatever format it has: tells documents, bundles and models of
-// other formats apart by their first bytes, and verifies. A file is
+// other formats apart by their first bytes, gives sizes their values and verifies. A file is
 // mapped; a pipe is read once.
 #include "document_input.hpp"
 
@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "io.hpp"
-#include "npu/ir/json_reader.hpp"
+#include "ir/bind_sizes.hpp"
+#include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
+#include "ops/check_template.hpp"
 #include "ops/written_views.hpp"
 #include "options/validators.hpp"
 
@@ -27,8 +29,8 @@ void DocumentInput::add_option(CLI::App& app) {
 
 void DocumentInput::add_import_options(CLI::App& app) {
   repeatable(app.add_option("--bind", bindings_,
-                            "give a symbolic dimension of a model such as ONNX a value; "
-                            "repeatable"))
+                            "give a size of a template, or a symbolic dimension of a model such as "
+                            "ONNX, a value; repeatable"))
       ->type_name("NAME=N");
   repeatable(app.add_option("--freeze", frozen_,
                             "make an input of a model such as ONNX a constant, from a .npy or .pb "
@@ -61,10 +63,9 @@ std::optional<Graph> DocumentInput::imported(const std::string& path, const std:
   }
   if (graph) stop_on_errors(diagnostics_);
   const bool says = is_file || !text.empty();
-  if (says && !graph && !(bindings_.empty() && frozen_.empty())) {
-    throw Error(ErrorCode::kUsage,
-                "--bind and --freeze are for models that a frontend imports, and '" +
-                    input_name(path) + "' is none");
+  if (says && !graph && !frozen_.empty()) {
+    throw Error(ErrorCode::kUsage, "--freeze is for models that a frontend imports, and '" +
+                                       input_name(path) + "' is none");
   }
   return graph;
 }
@@ -88,8 +89,51 @@ Graph& DocumentInput::read_graph() {
   return *graph;
 }
 
+SizeBindings DocumentInput::bound_sizes() const {
+  SizeBindings sizes;
+  for (const auto& [name, value] : import_options().bindings) sizes.emplace(name, value);
+  return sizes;
+}
+
+Template DocumentInput::read_sizes() {
+  const std::string name = input_name(path_);
+  const SizeBindings sizes = bound_sizes();
+  std::string text;
+  const bool is_file = path_ != "-" && is_regular_file(path_);
+  if (is_file) {
+    const MappedFile file(path_);
+    text.assign(reinterpret_cast<const char*>(file.data()), file.size());
+  } else {
+    text = read_text();
+  }
+  if (Bundle::has_magic(text)) {
+    throw Error(ErrorCode::kParse, "is a compiled bundle, expected a template", {.file = name});
+  }
+  Json document = parse_json(text, name);
+  if (!SizeSymbols::are_in(document)) {
+    throw Error(ErrorCode::kUsage, name + " has no sizes that vary, npu.symbols");
+  }
+  Template model = Template::read(std::move(document), name, diagnostics_);
+  stop_on_errors(diagnostics_);
+  check_template(model, diagnostics_);
+  stop_on_errors(diagnostics_);
+  if (sizes.empty()) return model;
+  Template narrowed = Template::read(narrowed_document(model, sizes), name, diagnostics_);
+  stop_on_errors(diagnostics_);
+  return narrowed;
+}
+
+Graph& DocumentInput::read_template() {
+  // Only its document, with everything in it, and the file that its paths are relative to.
+  static Graph* const model = new Graph;
+  const Template sized = read_sizes();
+  model->file = sized.file();
+  model->document() = sized.document();
+  return *model;
+}
+
 Graph DocumentInput::read_document(const std::string& text, const std::string& file) {
-  Graph graph = npu::read_graph(text, file, diagnostics_);
+  Graph graph = read_sized_graph(text, file, bound_sizes(), diagnostics_, check_template);
   stop_on_errors(diagnostics_);
   return graph;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "frontend/frontend.hpp"
+#include "ir/bind_sizes.hpp"
 #include "npu/compile/bundle.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/support/error.hpp"
@@ -19,7 +20,7 @@ struct StopOnDiagnostics {};
 /// Throws it if there are errors among them.
 void stop_on_errors(const Diagnostics& diagnostics);
 
-/// What a program reads: a document, a bundle or a model of another format, from a file
+/// What a program reads: a document, a template, a bundle or a model of another format, from a file
 /// or stdin. Faults go to the diagnostics; if there are errors, the body of Tool::run ends.
 class DocumentInput {
  public:
@@ -29,7 +30,7 @@ class DocumentInput {
 
   /// [GRAPH], default "-".
   void add_option(CLI::App& app);
-  /// --bind and --freeze, for tools that take models of other formats.
+  /// --bind and --freeze, for tools that take templates and models of other formats.
   void add_import_options(CLI::App& app);
 
   /// The GRAPH argument; "-" is stdin.
@@ -38,10 +39,17 @@ class DocumentInput {
   /// Reads and verifies the document; the graph lives as long as the program. A model of another
   /// format is imported (frontend/frontend.hpp).
   Graph& read_graph();
+  /// The values of --bind.
+  SizeBindings bound_sizes() const;
+  /// The input as a template: a document with sizes that vary, as far as --bind leaves them open.
+  /// Checked. Throws Error kUsage if no size varies.
+  Template read_sizes();
+  /// Its document, as long as the program lives.
+  Graph& read_template();
   /// The graph if the input is of a format that a frontend reads: a file with an empty `text`, else
   /// the bytes `text` of a pipe.
   std::optional<Graph> imported(const std::string& path, const std::string& text);
-  /// The document `text`, verified.
+  /// The document `text`, verified; a template gets the values of --bind.
   Graph read_document(const std::string& text, const std::string& file);
   /// The bytes of the input.
   std::string read_text();

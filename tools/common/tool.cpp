@@ -243,6 +243,11 @@ void Tool::print_diagnostics() {
 
 void Tool::stop_on_errors() const { cli::stop_on_errors(diagnostics_); }
 
+void Tool::write_template(Graph& model) {
+  rebase_weights_file(model, output_ == "-" ? std::string() : output_);
+  write_text(write_document(model.document()));
+}
+
 std::string Tool::producer() const { return name_ + " " NPU_VERSION; }
 
 void Tool::write_bundle(BundleContent& content) {

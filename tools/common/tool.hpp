@@ -70,6 +70,8 @@ class Tool {
   /// code.
   int run(int argc, char** argv, const std::function<ExitStatus()>& body);
 
+  /// Writes what DocumentInput::read_template has returned.
+  void write_template(Graph& model);
   /// "npu-align 1.2.3": what files state as their producer.
   std::string producer() const;
   /// Writes a bundle to --output at once, or keeps its bytes for stdout until the body has

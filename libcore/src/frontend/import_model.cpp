@@ -303,8 +303,22 @@ void add_binding(ImportOptions& options, const std::string& text) {
   if (equals != text.npos && equals > 0) {
     const char* const end = text.data() + text.size();
     const auto [last, error] = std::from_chars(text.data() + equals + 1, end, value);
+    if (text.find('*') < equals) {
+      throw Error(
+          ErrorCode::kUsage,
+          "--bind " + text +
+              ": expected the name of one size; without --bind, the sizes "
+              "that need a value are listed, each once however many dimensions follow from it");
+    }
     if (error == std::errc() && last == end && value >= 0) {
-      options.bindings.emplace_back(text.substr(0, equals), value);
+      const std::string name = text.substr(0, equals);
+      for (const auto& [known, other] : options.bindings) {
+        if (known == name && other != value) {
+          throw Error(ErrorCode::kUsage,
+                      "--bind " + text + ": " + name + " has the value " + std::to_string(other));
+        }
+      }
+      options.bindings.emplace_back(name, value);
       return;
     }
     if (error == std::errc::result_out_of_range && last == end) {

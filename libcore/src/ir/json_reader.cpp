@@ -14,6 +14,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/bind_sizes.hpp"
 #include "ir/document_stream.hpp"
 #include "ir/graph_assembler.hpp"
 #include "ir/mention_form.hpp"
@@ -136,6 +137,10 @@ class DocumentReader {
       error("/npu", "expected an object, found " + std::string(json_type_name(*npu)));
       return false;
     }
+    if (SizeSymbols::are_in(graph_.document())) {
+      error("/npu/symbols", "the sizes of a template have no values here");
+      return false;
+    }
     if (const Json* version = find_member(*npu, "version")) {
       if (!version->is_number_integer()) {
         error("/npu/version",
@@ -209,7 +214,7 @@ class DocumentReader {
         error(pointer(), owner(place) + "tensor " + in_quotes(mention.name) +
                              " has the symbolic dimension " +
                              in_quotes(dimension.get<std::string>()) +
-                             "; export the model with static shapes");
+                             ", which npu.symbols does not have; see npu-ir(5)");
         good = false;
       } else if (!dimension.is_number_integer()) {
         error(pointer(), "expected an integer, found " + std::string(json_type_name(dimension)));
@@ -850,19 +855,33 @@ void log_read(const LogTimer& timer, const Graph& graph, std::string_view text) 
 }  // namespace
 
 Graph read_graph(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
+  return read_sized_graph(text, file, {}, diagnostics);
+}
+
+Graph read_sized_graph(std::string_view text, const std::string& file, const SizeBindings& values,
+                       Diagnostics& diagnostics, const TemplateCheckFunction& check) {
   const LogTimer timer(LogModule::kRead);
-  if (std::optional<Graph> streamed = stream_graph(text, file)) {
-    log_read(timer, *streamed, text);
-    return *std::move(streamed);
-  }
+  std::optional<Graph> streamed = stream_graph(text, file);
   bool has_bare = false;
-  Json document = parse_python_json(text, file, &has_bare);
+  Json document = streamed ? Json() : parse_python_json(text, file, &has_bare);
   // Of what npu-tools add no number may be that.
   if (const Json* npu = find_member(document, "npu"); has_bare && npu && has_non_finite(*npu)) {
     throw Error(ErrorCode::kInvalidGraph, "expected finite numbers, found Infinity or NaN",
                 {.file = file, .pointer = "/npu"});
   }
-  Graph graph = assemble_graph(std::move(document), file, diagnostics);
+  Graph graph;
+  if (SizeSymbols::are_in(document)) {
+    const Template model = Template::read(std::move(document), file, diagnostics);
+    if (check && !diagnostics.has_errors()) check(model, diagnostics);
+    if (diagnostics.has_errors()) return graph;
+    graph = bind_sizes(model, values, diagnostics);
+  } else {
+    if (!values.empty()) {
+      throw Error(ErrorCode::kUsage, "--bind: " + file + " has no sizes that vary");
+    }
+    graph =
+        streamed ? *std::move(streamed) : assemble_graph(std::move(document), file, diagnostics);
+  }
   log_read(timer, graph, text);
   return graph;
 }

@@ -29,6 +29,8 @@ TagOptions TagArguments::tag_options() const {
 void add_tag_options(Tool& tool, TagArguments& all) {
   tool.add_graph_io();
   CLI::App& app = tool.app();
+  app.add_flag("--template", all.as_template,
+               "write the document with the sizes that --bind leaves open, and without devices");
   app.add_option("--weights-out", all.weights_out,
                  "write the weights of a model such as ONNX here, decoded, as safetensors")
       ->type_name("FILE");
@@ -72,6 +74,7 @@ void add_tag_options(Tool& tool, TagArguments& all) {
        "npu-tag --force 'cpu=aten.add*' --report model.json -o model.tagged.json",
        "npu-tag --target my_npu.json --assert 'coverage_flops>=0.95' model.json >model.tagged.json",
        "npu-tag --ask --report model.json -o model.tagged.json",
+       "npu-tag --template --bind B=1 model.json -o model.template.json",
        "npu-tag --list-ops npu | grep conv"});
 }
 

@@ -21,6 +21,7 @@ struct TagArguments {
   std::string listed_device;  ///< of --list-ops; empty: all of them
   bool list_targets = false;
   bool print_target = false;
+  bool as_template = false;
 
   /// `tag`, with the values of --force. Throws Error kUsage for one that is not DEVICE=GLOB.
   TagOptions tag_options() const;
