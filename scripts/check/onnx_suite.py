@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-SYMBOLIC = re.compile(r"dimension (\d+) of input '(.*)' is symbolic; .* --bind (.*)=N$", re.M)
+UNBOUND = re.compile(r"'([^']*)' \(dimension (\d+) of input '([^']*)'\)")
 DEPENDS = re.compile(r"it depends on ('.*')")
 
 
@@ -154,7 +154,7 @@ class Case:
             if done.returncode == 0:
                 return ""
             symbols = len(bound)
-            for axis, name, symbol in SYMBOLIC.findall(done.stderr):
+            for symbol, axis, name in UNBOUND.findall(done.stderr):
                 if name in self.given:
                     bound.setdefault(symbol, shape_of_tensor(self.given[name])[int(axis)])
             if len(bound) > symbols:

@@ -47,7 +47,8 @@ def tensor(name, array):
 
 
 def value(name, shape, dtype="float32"):
-    dims = b"".join(data(1, number(1, extent)) for extent in shape)
+    """An extent is a number or the name of a symbolic dimension."""
+    dims = b"".join(data(1, number(1, extent) if isinstance(extent, int) else data(2, extent)) for extent in shape)
     kind = number(1, TYPES[dtype]) + data(2, dims)
     return data(1, name) + data(2, data(1, kind))
 

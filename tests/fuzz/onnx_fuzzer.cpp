@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fuzz_check.hpp"
+#include "import_template.hpp"
 #include "importer.hpp"
+#include "ir/bind_sizes.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/error.hpp"
 #include "write_document.hpp"
@@ -23,12 +26,34 @@ class NoFiles : public npu::onnx::Surroundings {
   }
 };
 
+// With its sizes left open the model is refused, or becomes a template that the reader accepts.
+void check_template_of(std::string_view bytes) {
+  NoFiles files;
+  std::vector<npu::onnx::Finding> findings;
+  const npu::onnx::WrittenModel model = npu::onnx::import_template(bytes, {}, files, findings);
+  for (const npu::onnx::Finding& finding : findings) {
+    if (finding.level == npu::onnx::Finding::Level::kError) return;
+  }
+  npu::Json document = npu::parse_json(model.document, "fuzz");
+  if (!npu::SizeSymbols::are_in(document)) return;
+  npu::Diagnostics faults;
+  npu::Template::read(std::move(document), "fuzz", faults);
+  if (faults.has_errors()) {
+    require(false, npu::format_diagnostic(faults.entries().front()).c_str());
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   npu::onnx::looks_like_onnx(bytes);
   NoFiles files;
+  try {
+    check_template_of(bytes);
+  } catch (const npu::Error&) {
+  } catch (const npu::onnx::Refusal&) {
+  }
   try {
     npu::onnx::Importer importer(bytes, {}, files);
     importer.run();

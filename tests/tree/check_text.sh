@@ -31,6 +31,7 @@ facts.cpp             device options
 feature_cases.cpp     report of a backend
 frontend.cpp          ops of a frontend
 import_model.cpp      document of a frontend
+import_template.cpp   what the writer of documents made, at several sizes
 interface_cases.cpp   texts of a backend
 json_reader.cpp       documents
 layout_case.cpp       answer of a backend

@@ -97,8 +97,9 @@ SizeBindings DocumentInput::bound_sizes() const {
 
 Template DocumentInput::read_sizes() {
   const std::string name = input_name(path_);
-  const SizeBindings sizes = bound_sizes();
+  SizeBindings sizes = bound_sizes();
   std::string text;
+  std::optional<Json> document;
   const bool is_file = path_ != "-" && is_regular_file(path_);
   if (is_file) {
     const MappedFile file(path_);
@@ -109,11 +110,16 @@ Template DocumentInput::read_sizes() {
   if (Bundle::has_magic(text)) {
     throw Error(ErrorCode::kParse, "is a compiled bundle, expected a template", {.file = name});
   }
-  Json document = parse_json(text, name);
-  if (!SizeSymbols::are_in(document)) {
+  if (!begins_like_document(text)) {
+    document = import_template(is_file ? path_ : "", text, import_options(), diagnostics_);
+    stop_on_errors(diagnostics_);
+    sizes.clear();
+  }
+  if (!document) document = parse_json(text, name);
+  if (!SizeSymbols::are_in(*document)) {
     throw Error(ErrorCode::kUsage, name + " has no sizes that vary, npu.symbols");
   }
-  Template model = Template::read(std::move(document), name, diagnostics_);
+  Template model = Template::read(*std::move(document), name, diagnostics_);
   stop_on_errors(diagnostics_);
   check_template(model, diagnostics_);
   stop_on_errors(diagnostics_);

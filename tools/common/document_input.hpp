@@ -41,8 +41,9 @@ class DocumentInput {
   Graph& read_graph();
   /// The values of --bind.
   SizeBindings bound_sizes() const;
-  /// The input as a template: a document with sizes that vary, as far as --bind leaves them open.
-  /// Checked. Throws Error kUsage if no size varies.
+  /// The input as a template: a document with sizes that vary, or a model of another format with
+  /// symbolic dimensions, as far as --bind leaves them open. Checked. Throws Error kUsage if no
+  /// size varies.
   Template read_sizes();
   /// Its document, as long as the program lives.
   Graph& read_template();

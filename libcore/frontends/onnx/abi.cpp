@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 
+#include "import_template.hpp"
 #include "importer.hpp"
 #include "list_ops.hpp"
 #include "npu/frontend.h"
@@ -102,6 +103,16 @@ void fill_result(Owned& owned, bool has_document, npu_frontend_result& result) {
   result.document_size = owned.model.document.size();
 }
 
+// 0 if there is a document.
+std::int32_t finish(std::unique_ptr<Owned> owned, npu_frontend_result& result) {
+  const bool has_document =
+      std::none_of(owned->findings.begin(), owned->findings.end(),
+                   [](const Finding& finding) { return finding.level == Finding::Level::kError; });
+  fill_result(*owned, has_document, result);
+  result.owner = owned.release();
+  return has_document ? 0 : 1;
+}
+
 std::int32_t recognises(const void* head, std::uint64_t size) {
   return looks_like_onnx({static_cast<const char*>(head), size}) ? 1 : 0;
 }
@@ -111,6 +122,17 @@ std::int32_t import_model(const npu_frontend_request* request, npu_frontend_resu
   try {
     auto owned = std::make_unique<Owned>();
     HostFiles files(*request);
+    if (NPU_FRONTEND_HAS(request, wants_template) && request->wants_template != 0) {
+      try {
+        owned->model = import_template({static_cast<const char*>(request->data), request->size},
+                                       settings_of(*request), files, owned->findings);
+      } catch (const Refusal& refusal) {
+        owned->findings.push_back({Finding::Level::kError, refusal.reason});
+      } catch (const Error& fault) {
+        owned->findings.push_back({Finding::Level::kError, fault.message()});
+      }
+      return finish(std::move(owned), *result);
+    }
     Importer importer({static_cast<const char*>(request->data), request->size},
                       settings_of(*request), files);
     try {
@@ -122,10 +144,7 @@ std::int32_t import_model(const npu_frontend_request* request, npu_frontend_resu
       importer.add_error(fault.message());
     }
     owned->findings = importer.findings();
-    const bool has_document = !importer.has_errors();
-    fill_result(*owned, has_document, *result);
-    result->owner = owned.release();
-    return has_document ? 0 : 1;
+    return finish(std::move(owned), *result);
   } catch (const std::bad_alloc&) {
     set_text(error, "out of memory");
   } catch (const std::exception& fault) {
@@ -144,7 +163,7 @@ const char* list_ops() {
   return text.c_str();
 }
 
-constexpr const char* kFeatures[] = {"bind", "freeze", "ops", nullptr};
+constexpr const char* kFeatures[] = {"bind", "freeze", "ops", "sizes", nullptr};
 
 constexpr npu_frontend kTable = {sizeof(npu_frontend),
                                  NPU_FRONTEND_ABI_VERSION,

@@ -12,10 +12,11 @@
 #include <cctype>
 #include <charconv>
 
-#include "fold.hpp"
+#include "evaluate.hpp"
 #include "names.hpp"
 #include "npu/support/error.hpp"
 #include "op.hpp"
+#include "relate_sizes.hpp"
 #include "support/checked.hpp"
 #include "support/text.hpp"
 #include "unread.hpp"
@@ -98,6 +99,7 @@ void Importer::run() {
   Scope scope;
   scope.opsets = &opsets_;
   read_initializers(model_.graph, scope);
+  bind_sizes();
   read_inputs(scope);
   if (has_errors()) return;
   run_nodes(model_.graph.nodes, scope);
@@ -139,6 +141,30 @@ void Importer::read_opsets() {
   }
 }
 
+// Sizes that follow from those that are bound get their values; what has none is told at once.
+void Importer::bind_sizes() {
+  const SizeRelations relations(model_, bytes_, settings_);
+  std::set<std::string> names;
+  for (const ValueProto& input : model_.graph.inputs) {
+    for (std::size_t axis = 0; axis < input.dims.size(); ++axis) {
+      const std::string name = SizeRelations::name_of(input, axis);
+      names.insert(name);
+      names.insert(printable_text(input.name) + "." + std::to_string(axis));
+    }
+  }
+  for (const auto& [name, value] : settings_.bindings) {
+    if (names.count(name) == 0) {
+      add_error("--bind: no input has the symbolic dimension " + quoted_name(name));
+    }
+  }
+  for (const std::string& name : names) {
+    const auto number = relations.number(name);
+    if (number) settings_.bindings.emplace(name, *number);
+  }
+  std::string unbound = unbound_sizes_text(relations.open());
+  if (!unbound.empty()) add_error(std::move(unbound));
+}
+
 Shape Importer::shape_of_input(const ValueProto& input) {
   Shape shape;
   if (!input.has_shape) {
@@ -153,19 +179,9 @@ Shape Importer::shape_of_input(const ValueProto& input) {
     if (dim.value && *dim.value < -1) {
       throw Refusal{"has the negative dimension " + std::to_string(*dim.value)};
     }
-    const std::string symbol = dim.symbol.empty()
-                                   ? printable_text(input.name) + "." + std::to_string(i)
-                                   : std::string(dim.symbol);
-    const auto bound = settings_.bindings.find(symbol);
-    if (bound == settings_.bindings.end()) {
-      if (unbound_.insert(symbol).second) {
-        add_error("dimension " + std::to_string(i) + " of input " + quoted_name(input.name) +
-                  " is symbolic; give it a value with --bind " + short_text(symbol) + "=N");
-      }
-      shape.push_back(1);
-    } else {
-      shape.push_back(bound->second);
-    }
+    // Without a value it is told already, and what is read goes on with any.
+    const auto bound = settings_.bindings.find(SizeRelations::name_of(input, i));
+    shape.push_back(bound != settings_.bindings.end() ? bound->second : 1);
   }
   if (const auto count = checked_element_count(shape); !count || !checked_multiply(*count, 16)) {
     throw Refusal{"of shape " + shape_text(shape) + " is too large"};
@@ -204,18 +220,6 @@ void Importer::read_inputs(Scope& scope) {
   }
   for (const auto& [name, tensor] : settings_.frozen) {
     if (given.count(name) == 0) add_error("--freeze: there is no input " + quoted_name(name));
-  }
-  std::set<std::string> symbols;
-  for (const ValueProto& input : model_.graph.inputs) {
-    for (std::size_t i = 0; i < input.dims.size(); ++i) {
-      symbols.insert(std::string(input.dims[i].symbol));
-      symbols.insert(printable_text(input.name) + "." + std::to_string(i));
-    }
-  }
-  for (const auto& [name, value] : settings_.bindings) {
-    if (symbols.count(name) == 0) {
-      add_error("--bind: no input has the symbolic dimension " + quoted_name(name));
-    }
   }
 }
 
@@ -446,7 +450,7 @@ void Importer::lower(const NodeProto& node, Scope& scope, std::int64_t opset) {
   }
   Op op(*this, node, scope, opset, std::move(inputs));
   check_attributes(op, row->notes);
-  if (!fold(op)) row->rule(op);
+  if (op.is_kept() || !evaluate(op)) row->rule(op);
   const auto is_unknown = [](const Value* value) {
     return value != nullptr && value->kind == Value::Kind::kUnknown;
   };
@@ -466,6 +470,11 @@ void Importer::lower(const NodeProto& node, Scope& scope, std::int64_t opset) {
       value = op.filled(value->shape, value->dtype, 0);
     }
     if (value->name.empty()) value->name = scope.prefix + std::string(node.outputs[i]);
+    if (settings_.notes_computed && value->is_constant() && value->stored == nullptr) {
+      if (const Tensor* tensor = known(value)) {
+        computed_.insert_or_assign(scope.prefix + std::string(node.outputs[i]), *tensor);
+      }
+    }
     scope.names[node.outputs[i]] = value;
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {

@@ -39,6 +39,10 @@ struct Settings {
   std::map<std::string, Tensor> frozen;
   bool is_pipe = false;     ///< no file can be read again
   bool takes_data = false;  ///< what is in no file need not stand in the document
+  // For templates (import_template.hpp).
+  bool notes_computed = false;   ///< computed() has what was computed at import
+  std::set<std::string> kept;    ///< values that nodes make, even if they could be computed
+  std::set<std::string> filled;  ///< constants of the document that nodes make
 };
 
 struct Finding {
@@ -102,6 +106,8 @@ class Importer {
   const ModelProto& model() const noexcept { return model_; }
   std::string_view bytes() const noexcept { return bytes_; }
   const Settings& settings() const noexcept { return settings_; }
+  /// Results of nodes that were computed here, by name, if the settings ask for them.
+  const std::map<std::string, Tensor>& computed() const noexcept { return computed_; }
 
   /// Data of a constant; null if the value is none, or has more than `most` elements.
   const Tensor* known(Value* value, std::int64_t most = kMostKnown);
@@ -142,6 +148,7 @@ class Importer {
   void read_opsets();
   void import_opsets(const std::vector<OpsetProto>& given,
                      std::map<std::string_view, std::int64_t>& opsets);
+  void bind_sizes();
   void read_inputs(Scope& scope);
   Shape shape_of_input(const ValueProto& input);
   void read_initializers(const GraphProto& graph, Scope& scope);
@@ -164,7 +171,7 @@ class Importer {
   std::map<const FunctionProto*, std::map<std::string_view, std::int64_t>> function_opsets_;
   std::map<std::string, ExternalFile, std::less<>> files_;
   std::map<const OnnxTensor*, Value*> attribute_constants_;
-  std::set<std::string> unbound_;
+  std::map<std::string, Tensor> computed_;
   std::set<std::pair<std::string_view, std::int64_t>> newer_opsets_;  // that are told already
   std::size_t steps_ = 0;
   std::int64_t work_ = 0;

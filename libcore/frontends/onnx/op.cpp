@@ -179,6 +179,13 @@ const OnnxTensor* Op::tensor(std::string_view name) const {
   return found->tensor.get();
 }
 
+bool Op::is_kept() const {
+  const std::set<std::string>& kept = importer_.settings().kept;
+  return !kept.empty() && std::any_of(node_.outputs.begin(), node_.outputs.end(), [&](auto name) {
+    return kept.contains(scope_.prefix + std::string(name));
+  });
+}
+
 void Op::forget_reads() {
   asked_.clear();
   is_read_.assign(inputs_.size(), false);
@@ -260,7 +267,9 @@ Value* Op::slice(Value* value, std::int64_t axis, std::int64_t start, std::int64
   start = std::clamp<std::int64_t>(start, 0, extent);
   end = std::clamp<std::int64_t>(end, start, extent);
   if (start == 0 && end == extent && step == 1) return value;
-  if (Value* part = known_slice(value, axis, start, end, step)) return part;
+  if (!is_kept()) {
+    if (Value* part = known_slice(value, axis, start, end, step)) return part;
+  }
   Shape shape = value->shape;
   shape[at] = (end - start) / step + ((end - start) % step != 0 ? 1 : 0);
   Json attrs{{"dim", axis}, {"start", start}, {"end", end}};

@@ -105,6 +105,8 @@ class Op {
     if (index < outputs_.size()) outputs_[index] = value;
   }
   const std::vector<Value*>& outputs() const noexcept { return outputs_; }
+  /// Whether the results are to be made by nodes, even if they could be computed.
+  bool is_kept() const;
 
   Value* emit(std::string op, std::vector<Value*> inputs, Json attrs, DType dtype, Shape shape) {
     return draft().emit(std::move(op), std::move(inputs), std::move(attrs), dtype,

@@ -154,6 +154,15 @@ class DocumentWriter {
 
   // Which constants stand in the document, if all that are in no file are too many for it.
   void sort_constants() {
+    for (Value* value : constants_) {
+      if (!importer_.settings().filled.contains(names_[value])) continue;
+      Tensor tensor = data_of(value);
+      if (is_fill(tensor)) fills_.emplace_back(value, std::move(tensor));
+    }
+    std::erase_if(constants_, [&](const Value* value) {
+      return std::any_of(fills_.begin(), fills_.end(),
+                         [&](const auto& fill) { return fill.first == value; });
+    });
     std::int64_t elements = 0;
     for (Value* value : constants_) elements += is_in_file(value) ? 0 : value->count();
     if (elements <= kMostInDocument) return;

@@ -14,7 +14,7 @@
    - An element of an array is as large as the *_stride beside its pointer says.
    - What must not be ignored belongs to a feature: the host uses it only if the frontend lists the
      feature's name. "bind": bindings of symbolic dimensions; "freeze": inputs that become
-     constants; "ops": list_ops.
+     constants; "ops": list_ops; "sizes": wants_template.
    - All integers have fixed widths. Strings are UTF-8 and NUL-terminated; those of a result live
      until import_free.
    - Everything that a frontend returns is checked by the host before it is used.
@@ -119,6 +119,9 @@ typedef struct npu_frontend_request {
   int32_t (*open_file)(void* context, const char* name, npu_frontend_file* file,
                        npu_frontend_error* error);
   uint64_t takes_data; /* not 0: weights may be given as data */
+  /* Feature "sizes". Not 0: the document may be a template (npu-ir(5)), whose sizes are the
+     symbolic dimensions that no binding gives a value. */
+  uint64_t wants_template;
 } npu_frontend_request;
 
 /* What import_model fills. */

@@ -66,6 +66,12 @@ bool begins_like_document(std::string_view bytes) noexcept;
 std::optional<Graph> import_model(const std::string& path, std::string_view bytes,
                                   const ImportOptions& options, Diagnostics& diagnostics);
 
+/// The same model with the symbolic dimensions that no binding gives a value left open: a template
+/// of npu-ir(5) as JSON, or an ordinary document if there are none. Throws Error kUsage for a
+/// frontend without the feature "sizes".
+std::optional<Json> import_template(const std::string& path, std::string_view bytes,
+                                    const ImportOptions& options, Diagnostics& diagnostics);
+
 /// Writes the weights that npu.weights_map lists to a safetensors file, decoded, which the graph
 /// then names as npu.weights_file instead; a note says if there are none. Throws Error kUsage if
 /// the graph has weights that it does not list, kIo and kParse as WeightMap does.

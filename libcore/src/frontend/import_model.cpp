@@ -126,8 +126,9 @@ class ImportedFiles {
 class Import {
  public:
   Import(const Frontend& frontend, const std::string& path, std::string_view bytes,
-         const ImportOptions& options, ImportedFiles& files)
+         const ImportOptions& options, ImportedFiles& files, bool wants_template = false)
       : frontend_(frontend) {
+    require("sizes", "--template", !wants_template);
     require("bind", "--bind", options.bindings.empty());
     require("freeze", "--freeze", options.frozen.empty());
     for (const auto& [name, value] : options.bindings) {
@@ -153,6 +154,7 @@ class Import {
     request.context = &files;
     request.open_file = &ImportedFiles::open;
     request.takes_data = 1;
+    request.wants_template = wants_template ? 1 : 0;
     result_.struct_size = sizeof result_;
     error_.struct_size = sizeof error_;
     status_ = frontend.api().import_model(&request, &result_, &error_);
@@ -245,9 +247,9 @@ class Import {
   }
 
   /// Refuses a table with a weight that is none in the document.
-  void check_weights(const Json& table, const Graph& graph) const {
+  void check_weights(const Json& table, const Json& document) const {
     std::set<std::string> known;
-    if (const Json* weights = find_member(graph.document(), "weights")) {
+    if (const Json* weights = find_member(document, "weights")) {
       for (const Json& weight : *weights) known.insert(weight.value("name", ""));
     }
     for (const Json& entry : table) {
@@ -345,16 +347,29 @@ bool begins_like_document(std::string_view bytes) noexcept {
   return begin != bytes.npos && bytes[begin] == '{';
 }
 
-std::optional<Graph> import_model(const std::string& path, std::string_view bytes,
-                                  const ImportOptions& options, Diagnostics& diagnostics) {
+namespace {
+
+/// What a frontend made of a model, before it is read.
+struct ImportedText {
+  std::string frontend;
+  std::string document;
+  Json weights_map;  // null: all weights stand in the document
+};
+
+// The first frontend that recognises the bytes; nothing if none does. An empty document after
+// faults.
+template <typename Read>
+std::optional<ImportedText> ask_frontends(const std::string& path, std::string_view bytes,
+                                          const ImportOptions& options, bool wants_template,
+                                          Diagnostics& diagnostics, const Read& read) {
   for (const auto& frontend : Frontend::all()) {
     if (frontend->api().recognises(bytes.data(), bytes.size()) == 0) continue;
     const LogTimer timer(LogModule::kRead);
     const std::string file = path.empty() ? "<stdin>" : path;
     ImportedFiles files(path, bytes);
-    Import import(*frontend, path, bytes, options, files);
+    Import import(*frontend, path, bytes, options, files, wants_template);
     import.report(file, diagnostics);
-    if (diagnostics.has_errors()) return Graph();
+    if (diagnostics.has_errors()) return ImportedText();
     Json tensors = import.weights(files);
     if (import.needs_file() && path.empty()) {
       throw Error(ErrorCode::kIo,
@@ -362,17 +377,14 @@ std::optional<Graph> import_model(const std::string& path, std::string_view byte
                   "file, as in 'npu-tag model.onnx'",
                   {.file = file});
     }
-    Graph graph = read_graph(import.document(), file, diagnostics);
-    if (!diagnostics.has_errors()) import.check_weights(tensors, graph);
+    ImportedText text{frontend->name(), std::string(import.document()), {}};
+    const Json& document = read(text.document, file);
+    if (!diagnostics.has_errors()) import.check_weights(tensors, document);
     if (!tensors.empty()) {
-      graph.set_npu_member("weights_map",
-                           Json{{"files", files.table()}, {"tensors", std::move(tensors)}});
+      text.weights_map = Json{{"files", files.table()}, {"tensors", std::move(tensors)}};
     }
-    timer.done([&] {
-      return file + ": imported by frontend '" + frontend->name() + "', " +
-             std::to_string(graph.nodes().size()) + " nodes";
-    });
-    return graph;
+    timer.done([&] { return file + ": imported by frontend '" + frontend->name() + "'"; });
+    return text;
   }
   if (Frontend::all().empty() && is_binary(bytes)) {
     throw Error(ErrorCode::kUnsupported,
@@ -382,6 +394,39 @@ std::optional<Graph> import_model(const std::string& path, std::string_view byte
                 {.file = path.empty() ? "<stdin>" : path});
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Graph> import_model(const std::string& path, std::string_view bytes,
+                                  const ImportOptions& options, Diagnostics& diagnostics) {
+  Graph graph;
+  const auto text =
+      ask_frontends(path, bytes, options, false, diagnostics,
+                    [&](const std::string& document, const std::string& file) -> const Json& {
+                      graph = read_graph(document, file, diagnostics);
+                      return graph.document();
+                    });
+  if (!text) return std::nullopt;
+  if (!text->weights_map.is_null()) graph.set_npu_member("weights_map", text->weights_map);
+  return graph;
+}
+
+std::optional<Json> import_template(const std::string& path, std::string_view bytes,
+                                    const ImportOptions& options, Diagnostics& diagnostics) {
+  Json document = Json::object();
+  const auto text =
+      ask_frontends(path, bytes, options, true, diagnostics,
+                    [&](const std::string& made, const std::string& file) -> const Json& {
+                      document = parse_json(made, file);
+                      return document;
+                    });
+  if (!text) return std::nullopt;
+  if (!text->weights_map.is_null()) {
+    if (find_member(document, "npu") == nullptr) set_member(document, "npu", Json{{"version", 1}});
+    set_member(*find_member(document, "npu"), "weights_map", text->weights_map);
+  }
+  return document;
 }
 
 }  // namespace npu

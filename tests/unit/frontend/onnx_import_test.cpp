@@ -74,7 +74,7 @@ TEST_CASE("onnx: of many faults twenty are told, and how many more there are", "
 TEST_CASE("onnx: symbolic dimensions are bound, and listed if they are not", "[frontend]") {
   const std::string bytes = onnx_model(unary_graph("Relu", {0, 3})).text();
   CHECK(import_bytes(bytes).errors ==
-        "dimension 0 of input 'x' is symbolic; give it a value with --bind s=N\n");
+        "size 's' (dimension 0 of input 'x') has no value; give it one with --bind s=N\n");
   ImportOptions options;
   add_binding(options, "s=5");
   const Imported bound = import_bytes(bytes, options);

@@ -74,7 +74,7 @@ void add_tag_options(Tool& tool, TagArguments& all) {
        "npu-tag --force 'cpu=aten.add*' --report model.json -o model.tagged.json",
        "npu-tag --target my_npu.json --assert 'coverage_flops>=0.95' model.json >model.tagged.json",
        "npu-tag --ask --report model.json -o model.tagged.json",
-       "npu-tag --template --bind B=1 model.json -o model.template.json",
+       "npu-tag --template model.onnx -o model.template.json",
        "npu-tag --list-ops npu | grep conv"});
 }
 

@@ -160,7 +160,7 @@ void import_compress(Op& op) {
 }
 
 void import_non_zero(Op& op) {
-  // Constants fold; what comes here is none, or too large.
+  // Constants are evaluated before; what comes here is none, or too large.
   op.constant(0, kDecides);
   Op::refuse("the shape of its result depends on data");
 }

@@ -283,6 +283,14 @@ void import_range(Op& op) {
   const double count = step == 0 ? -1 : std::max(std::ceil((limit - start) / step), 0.0);
   if (!(count >= 0 && count <= static_cast<double>(Importer::kMostKnown)))
     Op::refuse("too many numbers");
+  if (op.is_kept()) {
+    return op.set(0, op.emit("aten.arange.start_step", {},
+                             Json{{"start", json_number_of(start, dtype)},
+                                  {"end", json_number_of(limit, dtype)},
+                                  {"step", json_number_of(step, dtype)},
+                                  {"dtype", "torch." + std::string(dtype_name(dtype))}},
+                             dtype, {static_cast<std::int64_t>(count)}));
+  }
   Tensor tensor(dtype, {static_cast<std::int64_t>(count)});
   for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
     if (dtype == DType::kFloat32) {

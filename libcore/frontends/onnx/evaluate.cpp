@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluates what models compute with shapes: integer and float arithmetic, comparisons and moves of
-// small constants. Only ops whose result is exact are computed, so a folded constant is the one
+// small constants. Only ops whose result is exact are computed, so a constant is the one
 // that a device would have made; everything else stays in the document. O(elements), of which no
 // operand and no result has more than Importer::kMostKnown.
-#include "fold.hpp"
+#include "evaluate.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -145,7 +145,7 @@ Numbers reshaped(Numbers numbers, Shape shape) {
   return numbers;
 }
 
-Result fold_gather(Op& op, const Operands& in) {
+Result evaluate_gather(Op& op, const Operands& in) {
   if (in.size() != 2 || in[1].is_real()) return std::nullopt;
   const Shape& data = in[0].shape;
   const auto axis = static_cast<std::size_t>(
@@ -173,7 +173,7 @@ Result fold_gather(Op& op, const Operands& in) {
   });
 }
 
-Result fold_concat(Op& op, const Operands& in) {
+Result evaluate_concat(Op& op, const Operands& in) {
   if (in.empty()) return std::nullopt;
   const std::int64_t axis = op.integer("axis", op.opset() < 4 ? 1 : 0);
   Shape shape = in[0].shape;
@@ -195,7 +195,7 @@ Result fold_concat(Op& op, const Operands& in) {
   return reshaped(std::move(result), shape);
 }
 
-Result fold_transpose(Op& op, const Operands& in) {
+Result evaluate_transpose(Op& op, const Operands& in) {
   const std::size_t rank = in[0].shape.size();
   Ints order;
   for (std::size_t i = rank; i-- > 0;) order.push_back(static_cast<std::int64_t>(i));
@@ -216,14 +216,14 @@ Result fold_transpose(Op& op, const Operands& in) {
   });
 }
 
-Result fold_expand(Op& /*op*/, const Operands& in) {
+Result evaluate_expand(Op& /*op*/, const Operands& in) {
   if (in.size() != 2 || in[1].is_real()) return std::nullopt;
   const Shape shape = broadcast(in[0].shape, in[1].ints);
   if (!is_small(shape)) return std::nullopt;
   return taken(in[0], shape, [&](const Ints& at) { return broadcast_index(in[0].shape, at); });
 }
 
-Result fold_fill(Op& op, const Operands& in) {
+Result evaluate_fill(Op& op, const Operands& in) {
   if (in.size() != 1 || in[0].is_real() || !is_small(in[0].ints)) return std::nullopt;
   Numbers value{DType::kFloat32, {}, {0}, {}};
   if (const OnnxTensor* given = op.tensor("value")) {
@@ -233,7 +233,7 @@ Result fold_fill(Op& op, const Operands& in) {
   return taken(value, in[0].ints, [](const Ints&) { return std::size_t{0}; });
 }
 
-Result fold_range(Op& /*op*/, const Operands& in) {
+Result evaluate_range(Op& /*op*/, const Operands& in) {
   if (in.size() != 3) return std::nullopt;
   for (const Numbers& number : in) {
     if (number.is_real() || number.size() != 1) return std::nullopt;
@@ -254,7 +254,7 @@ Result fold_range(Op& /*op*/, const Operands& in) {
 
 // ---- Arithmetic ----
 
-Result fold_cast(Op& op, const Operands& in) {
+Result evaluate_cast(Op& op, const Operands& in) {
   if (op.opset() < 6) return std::nullopt;
   const auto dtype = onnx_dtype(op.integer("to", 0));
   if (!dtype || *dtype == DType::kComplex64 || *dtype == DType::kComplex128) return std::nullopt;
@@ -276,7 +276,7 @@ Result fold_cast(Op& op, const Operands& in) {
   return result;
 }
 
-Result fold_unary(Op& op, const Operands& in) {
+Result evaluate_unary(Op& op, const Operands& in) {
   const std::string_view name = op.node().op_type;
   Numbers result = in[0];
   for (double& x : result.reals) {
@@ -334,7 +334,7 @@ std::optional<bool> comparison(std::string_view name, T a, T b) {
   return std::nullopt;
 }
 
-Result fold_binary(Op& op, const Operands& in) {
+Result evaluate_binary(Op& op, const Operands& in) {
   if (in.size() != 2 || in[0].dtype != in[1].dtype || op.opset() < 7) return std::nullopt;
   if (op.node().op_type == "Mod" && op.integer("fmod", 0) != 0) return std::nullopt;
   const Shape shape = broadcast(in[0].shape, in[1].shape);
@@ -365,7 +365,7 @@ Result fold_binary(Op& op, const Operands& in) {
   return result;
 }
 
-Result fold_where(Op& /*op*/, const Operands& in) {
+Result evaluate_where(Op& /*op*/, const Operands& in) {
   if (in.size() != 3 || in[0].dtype != DType::kBool || in[1].dtype != in[2].dtype) {
     return std::nullopt;
   }
@@ -389,7 +389,7 @@ Result fold_where(Op& /*op*/, const Operands& in) {
 }
 
 // Products, sums and extrema of all elements of a list of integers.
-Result fold_reduce(Op& op, const Operands& in) {
+Result evaluate_reduce(Op& op, const Operands& in) {
   if (in[0].is_real() || in[0].shape.size() != 1 || in[0].ints.empty()) return std::nullopt;
   if (op.integer("noop_with_empty_axes", 0) != 0) return std::nullopt;
   // The one axis there is, however it is stated.
@@ -413,7 +413,7 @@ Result fold_reduce(Op& op, const Operands& in) {
   return Numbers{in[0].dtype, shape, {}, {value}};
 }
 
-Result fold_non_zero(Op& /*op*/, const Operands& in) {
+Result evaluate_non_zero(Op& /*op*/, const Operands& in) {
   const std::size_t rank = in[0].shape.size();
   std::vector<Ints> found;
   Ints at(rank, 0);
@@ -434,62 +434,64 @@ Result fold_non_zero(Op& /*op*/, const Operands& in) {
   return is_small(result.shape) ? Result(result) : std::nullopt;
 }
 
-struct FoldRow {
-  Result (*fold)(Op& op, const Operands& in);
+struct EvaluationRow {
+  Result (*evaluate)(Op& op, const Operands& in);
   std::size_t operands;  ///< at most
 };
 
-const std::map<std::string_view, FoldRow>& folds() {
+const std::map<std::string_view, EvaluationRow>& evaluations() {
   constexpr std::size_t kAny = SIZE_MAX;
-  static const std::map<std::string_view, FoldRow> table{{"Abs", {fold_unary, 1}},
-                                                         {"Add", {fold_binary, 2}},
-                                                         {"And", {fold_binary, 2}},
-                                                         {"Cast", {fold_cast, 1}},
-                                                         {"Ceil", {fold_unary, 1}},
-                                                         {"Concat", {fold_concat, kAny}},
-                                                         {"ConstantOfShape", {fold_fill, 1}},
-                                                         {"Div", {fold_binary, 2}},
-                                                         {"Equal", {fold_binary, 2}},
-                                                         {"Expand", {fold_expand, 2}},
-                                                         {"Floor", {fold_unary, 1}},
-                                                         {"Gather", {fold_gather, 2}},
-                                                         {"Greater", {fold_binary, 2}},
-                                                         {"GreaterOrEqual", {fold_binary, 2}},
-                                                         {"Less", {fold_binary, 2}},
-                                                         {"LessOrEqual", {fold_binary, 2}},
-                                                         {"Max", {fold_binary, 2}},
-                                                         {"Min", {fold_binary, 2}},
-                                                         {"Mod", {fold_binary, 2}},
-                                                         {"Mul", {fold_binary, 2}},
-                                                         {"Neg", {fold_unary, 1}},
-                                                         {"NonZero", {fold_non_zero, 1}},
-                                                         {"Pow", {fold_binary, 2}},
-                                                         {"Not", {fold_unary, 1}},
-                                                         {"Or", {fold_binary, 2}},
-                                                         {"Range", {fold_range, 3}},
-                                                         {"ReduceMax", {fold_reduce, 2}},
-                                                         {"ReduceMin", {fold_reduce, 2}},
-                                                         {"ReduceProd", {fold_reduce, 2}},
-                                                         {"ReduceSum", {fold_reduce, 2}},
-                                                         {"Relu", {fold_unary, 1}},
-                                                         {"Sqrt", {fold_unary, 1}},
-                                                         {"Sub", {fold_binary, 2}},
-                                                         {"Transpose", {fold_transpose, 1}},
-                                                         {"Where", {fold_where, 3}},
-                                                         {"Xor", {fold_binary, 2}}};
+  static const std::map<std::string_view, EvaluationRow> table{
+      {"Abs", {evaluate_unary, 1}},
+      {"Add", {evaluate_binary, 2}},
+      {"And", {evaluate_binary, 2}},
+      {"Cast", {evaluate_cast, 1}},
+      {"Ceil", {evaluate_unary, 1}},
+      {"Concat", {evaluate_concat, kAny}},
+      {"ConstantOfShape", {evaluate_fill, 1}},
+      {"Div", {evaluate_binary, 2}},
+      {"Equal", {evaluate_binary, 2}},
+      {"Expand", {evaluate_expand, 2}},
+      {"Floor", {evaluate_unary, 1}},
+      {"Gather", {evaluate_gather, 2}},
+      {"Greater", {evaluate_binary, 2}},
+      {"GreaterOrEqual", {evaluate_binary, 2}},
+      {"Less", {evaluate_binary, 2}},
+      {"LessOrEqual", {evaluate_binary, 2}},
+      {"Max", {evaluate_binary, 2}},
+      {"Min", {evaluate_binary, 2}},
+      {"Mod", {evaluate_binary, 2}},
+      {"Mul", {evaluate_binary, 2}},
+      {"Neg", {evaluate_unary, 1}},
+      {"NonZero", {evaluate_non_zero, 1}},
+      {"Pow", {evaluate_binary, 2}},
+      {"Not", {evaluate_unary, 1}},
+      {"Or", {evaluate_binary, 2}},
+      {"Range", {evaluate_range, 3}},
+      {"ReduceMax", {evaluate_reduce, 2}},
+      {"ReduceMin", {evaluate_reduce, 2}},
+      {"ReduceProd", {evaluate_reduce, 2}},
+      {"ReduceSum", {evaluate_reduce, 2}},
+      {"Relu", {evaluate_unary, 1}},
+      {"Sqrt", {evaluate_unary, 1}},
+      {"Sub", {evaluate_binary, 2}},
+      {"Transpose", {evaluate_transpose, 1}},
+      {"Where", {evaluate_where, 3}},
+      {"Xor", {evaluate_binary, 2}}};
   return table;
 }
 
 }  // namespace
 
-bool fold(Op& op) {
+bool evaluate(Op& op) {
   if (!op.node().domain.empty() && op.node().domain != "ai.onnx") return false;
-  const auto found = folds().find(op.node().op_type);
-  if (found == folds().end() || op.input_count() == 0 || !op.wants(0) ||
+  const auto found = evaluations().find(op.node().op_type);
+  if (found == evaluations().end() || op.input_count() == 0 || !op.wants(0) ||
       op.input_count() > found->second.operands) {
     return false;
   }
-  // Shapes always fold; what is larger, only as far as a hostile model cannot make it last.
+  // Shapes are always evaluated; what is larger, only as far as a hostile model cannot make it
+  // last.
   constexpr std::int64_t kSmall = 256;
   Operands in;
   std::int64_t elements = 0;
@@ -502,7 +504,7 @@ bool fold(Op& op) {
     in.push_back(numbers_of(*tensor));
   }
   if (elements > kSmall && !op.importer().may_spend(elements)) return false;
-  const Result result = found->second.fold(op, in);
+  const Result result = found->second.evaluate(op, in);
   if (!result) {
     op.forget_reads();  // those of the rule count
     return false;

@@ -7,6 +7,6 @@ namespace npu::onnx {
 
 /// Computes the results of a node whose operands are all known and small, so that shapes that are
 /// worked out in the model are numbers here. False if the node is for its rule.
-bool fold(Op& op);
+bool evaluate(Op& op);
 
 }  // namespace npu::onnx

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Templates of ONNX models: the model is imported at several sizes, and what differs becomes
+// expressions (ir/unify_sizes).
+//
+// An import computes what follows from shapes. Numbers that it puts into shapes and attributes are
+// what a template is made of; tensors that it makes of them, such as positions or masks, would be
+// other constants at every size. So what was computed is compared first: values whose shape
+// differs, or whose elements are no integers and differ, are left to nodes when the model is
+// imported again, and constants of one number that differ become nodes that make them, until
+// nothing of that kind is left. O(imports), some ten for each of at most kMostRounds rounds.
+#include "import_template.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/bind_sizes.hpp"
+#include "ir/unify_sizes.hpp"
+#include "names.hpp"
+#include "npu/support/error.hpp"
+#include "relate_sizes.hpp"
+
+namespace npu::onnx {
+namespace {
+
+constexpr int kMostRounds = 12;
+
+/// An import at one size.
+struct SizedImport {
+  SizeBindings values;
+  WrittenModel model;
+  std::map<std::string, Tensor> computed;
+};
+
+bool is_same_data(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() &&
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.bytes())) == 0;
+}
+
+// A name of a dimension as a symbol: what no symbol may have becomes '_'.
+std::string symbol_of(const std::string& name, const std::vector<std::string>& taken) {
+  std::string symbol;
+  for (const char c : name.substr(0, SizeExpression::kMostName - 4)) {
+    symbol += is_size_symbol("a" + std::string(1, c)) ? c : '_';
+  }
+  if (!is_size_symbol(symbol)) symbol = "_" + symbol;
+  const std::string base = symbol;
+  for (int number = 2; std::find(taken.begin(), taken.end(), symbol) != taken.end(); ++number) {
+    symbol = base + "_" + std::to_string(number);
+  }
+  return symbol;
+}
+
+class TemplateImport {
+ public:
+  TemplateImport(std::string_view bytes, const Settings& settings, Surroundings& surroundings,
+                 std::vector<Finding>& findings)
+      : bytes_(bytes), settings_(settings), surroundings_(surroundings), findings_(findings) {
+    settings_.notes_computed = true;
+  }
+
+  WrittenModel run() {
+    const ModelProto model = parse_onnx_model(bytes_);
+    const SizeRelations relations(model, bytes_, settings_);
+    if (relations.open().empty()) return import_once(settings_).model;
+    for (const UnboundSize& open : relations.open()) {
+      names_.push_back(open.name);
+      symbols_.push_back(symbol_of(open.name, symbols_));
+    }
+    // Images have sizes that halve several times; most other models take any.
+    for (const auto& [least, step] : {std::pair<std::int64_t, std::int64_t>{5, 1}, {64, 32}}) {
+      findings_.clear();
+      if (auto written = at_sizes(least, step)) return *std::move(written);
+    }
+    return {};
+  }
+
+ private:
+  SizedImport import_once(const Settings& settings) {
+    Importer importer(bytes_, settings, surroundings_);
+    SizedImport result;
+    try {
+      importer.run();
+      if (!importer.has_errors()) result.model = write_document(importer);
+    } catch (const Refusal& refusal) {
+      importer.add_error(refusal.reason);
+    } catch (const Error& fault) {
+      importer.add_error(fault.message());
+    }
+    result.computed = importer.computed();
+    findings_ = importer.findings();
+    return result;
+  }
+
+  bool has_errors() const {
+    return std::any_of(findings_.begin(), findings_.end(), [](const Finding& finding) {
+      return finding.level == Finding::Level::kError;
+    });
+  }
+
+  // Nothing, with findings, if the model cannot be imported at these sizes.
+  std::optional<WrittenModel> at_sizes(std::int64_t least, std::int64_t step) {
+    settings_.kept.clear();
+    settings_.filled.clear();
+    const auto points = sizes_to_sample(symbols_, least, step);
+    for (int round = 0; round < kMostRounds; ++round) {
+      std::vector<SizedImport> imports;
+      for (const SizeBindings& point : points) {
+        Settings settings = settings_;
+        for (std::size_t i = 0; i < names_.size(); ++i) {
+          settings.bindings[names_[i]] = point.at(symbols_[i]);
+        }
+        SizedImport imported = import_once(settings);
+        if (has_errors()) {
+          for (Finding& finding : findings_) finding.text += " (" + bindings_text(point) + ")";
+          return std::nullopt;
+        }
+        imported.values = point;
+        imports.push_back(std::move(imported));
+      }
+      if (keep_what_differs(imports)) continue;
+      if (auto written = unified(imports, least, step)) return written;
+      if (has_errors()) return std::nullopt;
+    }
+    findings_.push_back({Finding::Level::kError,
+                         "its constants differ from size to size, however they are computed"});
+    return std::nullopt;
+  }
+
+  // Whether more values are to be left to nodes.
+  bool keep_what_differs(const std::vector<SizedImport>& imports) {
+    const std::size_t before = settings_.kept.size();
+    for (const auto& [name, tensor] : imports[0].computed) {
+      for (const SizedImport& other : imports) {
+        const auto found = other.computed.find(name);
+        if (found == other.computed.end()) continue;
+        const bool is_number = !is_floating_point(tensor.dtype()) && tensor.dtype() != DType::kBool;
+        if (found->second.shape() != tensor.shape() ||
+            (!is_number && !is_same_data(found->second, tensor))) {
+          settings_.kept.insert(name);
+        }
+      }
+    }
+    return settings_.kept.size() > before;
+  }
+
+  // Nothing without a fault if constants are to become nodes first.
+  std::optional<WrittenModel> unified(std::vector<SizedImport>& imports, std::int64_t least,
+                                      std::int64_t step) {
+    std::vector<SizeSample> samples;
+    for (const SizedImport& imported : imports) {
+      samples.push_back({imported.values, parse_json(imported.model.document, "model")});
+    }
+    std::vector<SizeSymbol> list;
+    for (const std::string& symbol : symbols_) {
+      SizeSymbol& entry = list.emplace_back();
+      entry.name = symbol;
+      entry.min = step == 1 ? 1 : least;
+      entry.multiple_of = step;
+    }
+    std::set<std::string> varying;
+    Diagnostics faults;
+    auto document =
+        unify_sizes(samples, SizeSymbols::of(std::move(list)), &varying, "model", faults);
+    for (const Diagnostic& fault : faults.entries()) {
+      findings_.push_back({Finding::Level::kError, fault.text});
+    }
+    if (!document) {
+      const std::size_t before = settings_.filled.size();
+      for (const std::string& name : varying) {
+        if (settings_.filled.contains(name)) {
+          findings_.push_back({Finding::Level::kError,
+                               "constant " + quoted_name(name) + " differs from size to size"});
+        }
+      }
+      settings_.filled.merge(varying);
+      if (faults.entries().empty() && settings_.filled.size() == before) {
+        findings_.push_back({Finding::Level::kError, "its constants differ from size to size"});
+      }
+      return std::nullopt;
+    }
+    // Which inputs give a size is found from the document itself.
+    const Template model = Template::read(*document, "model", faults);
+    Json* npu = find_member(*document, "npu");
+    set_member(*npu, "symbols", model.symbols().to_json());
+    for (const Diagnostic& fault : faults.entries()) {
+      findings_.push_back({Finding::Level::kError, fault.text});
+    }
+    WrittenModel written = std::move(imports.front().model);
+    written.document = document->dump();
+    return written;
+  }
+
+  std::string_view bytes_;
+  Settings settings_;
+  Surroundings& surroundings_;
+  std::vector<Finding>& findings_;
+  std::vector<std::string> names_;    // of dimensions
+  std::vector<std::string> symbols_;  // the same, as symbols
+};
+
+}  // namespace
+
+WrittenModel import_template(std::string_view bytes, const Settings& settings,
+                             Surroundings& surroundings, std::vector<Finding>& findings) {
+  return TemplateImport(bytes, settings, surroundings, findings).run();
+}
+
+}  // namespace npu::onnx

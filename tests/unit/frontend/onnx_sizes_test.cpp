@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Symbolic dimensions of ONNX models: which are one size, and which follow from others.
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "frontend/onnx_imported.hpp"
+#include "ir/bind_sizes.hpp"
+
+using namespace npu;
+using namespace npu::test;
+
+namespace {
+
+/// A value whose dimensions are texts: numbers or names.
+Proto named_value(std::string_view name, const std::vector<std::string>& shape,
+                  std::uint64_t type = 1) {
+  Proto dims;
+  for (const std::string& extent : shape) {
+    const bool is_number = !extent.empty() && extent.front() >= '0' && extent.front() <= '9';
+    dims.message(1, is_number        ? Proto().number(1, std::stoull(extent))
+                    : extent.empty() ? Proto()
+                                     : Proto().bytes(2, extent));
+  }
+  return Proto().bytes(1, name).message(
+      2, Proto().message(1, Proto().number(1, type).message(2, dims)));
+}
+
+std::string unbound(const Proto& graph, const std::vector<std::string>& bindings = {}) {
+  ImportOptions options;
+  for (const std::string& text : bindings) add_binding(options, text);
+  return import_bytes(onnx_model(graph).text(), options).errors;
+}
+
+Shape shape_of_input(const Proto& graph, const std::vector<std::string>& bindings,
+                     std::string_view input) {
+  ImportOptions options;
+  for (const std::string& text : bindings) add_binding(options, text);
+  const Imported model = import_bytes(onnx_model(graph).text(), options);
+  CHECK(model.errors.empty());
+  const TensorId id = model.graph.find_tensor(input);
+  REQUIRE(id.valid());
+  return model.graph.tensor(id).shape;
+}
+
+/// A cache joined with new rows, keys and values of lengths with names of their own, an attention
+/// that multiplies them, and a mask that is added, as exporters of today write it.
+Proto cached_attention() {
+  return Proto()
+      .message(1,
+               onnx_node("Concat", {"past_k", "k"}, {"present_k"}).message(5, onnx_int("axis", 1)))
+      .message(1,
+               onnx_node("Concat", {"past_v", "v"}, {"present_v"}).message(5, onnx_int("axis", 1)))
+      .message(1, onnx_node("Transpose", {"present_k"}, {"turned"})
+                      .message(5, onnx_ints("perm", {0, 2, 1})))
+      .message(1, onnx_node("MatMul", {"k", "turned"}, {"scores"}))
+      .message(1, onnx_node("Add", {"scores", "mask"}, {"masked"}))
+      .message(1, onnx_node("MatMul", {"masked", "present_v"}, {"y"}))
+      .message(11, named_value("k", {"batch", "new", "4"}))
+      .message(11, named_value("v", {"batch", "new", "4"}))
+      .message(11, named_value("mask", {"b2", "1", "total"}))
+      .message(11, named_value("past_k", {"batch", "s2", "4"}))
+      .message(11, named_value("past_v", {"batch", "s74", "4"}))
+      .message(12, named_value("y", {"batch", "new", "4"}));
+}
+
+}  // namespace
+
+TEST_CASE("onnx: sizes that nodes make equal are bound by one name, sums follow", "[frontend]") {
+  const Proto graph = cached_attention();
+  CHECK(unbound(graph) ==
+        "3 sizes have no value; give each one with --bind NAME=N: 'batch' (dimension 0 of input "
+        "'k'), 'new' (dimension 1 of input 'k'), 's2' (dimension 1 of input 'past_k')\n");
+  CHECK(shape_of_input(graph, {"batch=1", "new=2", "s2=6"}, "past_v") == Shape{1, 6, 4});
+  CHECK(shape_of_input(graph, {"batch=1", "new=2", "s2=6"}, "mask") == Shape{1, 1, 8});
+  CHECK(shape_of_input(graph, {"batch=3", "new=2", "total=8"}, "past_k") == Shape{3, 6, 4});
+}
+
+TEST_CASE("onnx: a mask is as long as what indexes it", "[frontend]") {
+  // GatherND(mask, [0, arange(past + new)]), as PyTorch writes a padding mask.
+  const Proto graph =
+      Proto()
+          .message(1, onnx_node("Shape", {"ids"}, {"ids_shape"}))
+          .message(1, onnx_node("Gather", {"ids_shape", "one"}, {"new"}))
+          .message(1, onnx_node("Shape", {"past"}, {"past_shape"}))
+          .message(1, onnx_node("Gather", {"past_shape", "one"}, {"old"}))
+          .message(1, onnx_node("Add", {"old", "new"}, {"total"}))
+          .message(1, onnx_node("Range", {"zero", "total", "one"}, {"places"}))
+          .message(
+              1, onnx_node("Gather", {"mask", "places"}, {"taken"}).message(5, onnx_int("axis", 1)))
+          .message(5, onnx_integers("zero", {}, {0}))
+          .message(5, onnx_integers("one", {}, {1}))
+          .message(11, named_value("ids", {"1", "s70"}, 7))
+          .message(11, named_value("mask", {"1", "s53"}, 7))
+          .message(11, named_value("past", {"1", "s18"}, 7))
+          .message(12, named_value("taken", {"1", "s18 + s70"}, 7))
+          .message(12, named_value("past", {"1", "s18"}, 7));
+  CHECK(unbound(graph) ==
+        "2 sizes have no value; give each one with --bind NAME=N: 's70' (dimension 1 of input "
+        "'ids'), 's18' (dimension 1 of input 'past')\n");
+  CHECK(shape_of_input(graph, {"s70=3", "s18=5"}, "mask") == Shape{1, 8});
+  // Solved for either of them; and one that is given holds.
+  CHECK(shape_of_input(graph, {"s70=3", "s53=8"}, "past") == Shape{1, 5});
+  CHECK(shape_of_input(graph, {"s70=3", "s18=5", "s53=9"}, "mask") == Shape{1, 9});
+}
+
+TEST_CASE("onnx: a name may say what it is", "[frontend]") {
+  const Proto graph = Proto()
+                          .message(1, onnx_node("Relu", {"mask"}, {"y"}))
+                          .message(1, onnx_node("Relu", {"x"}, {"z"}))
+                          .message(1, onnx_node("Relu", {"past"}, {"w"}))
+                          .message(11, named_value("x", {"sequence"}))
+                          .message(11, named_value("mask", {"past + sequence"}))
+                          .message(11, named_value("past", {"past"}))
+                          .message(12, named_value("y", {"?"}))
+                          .message(12, named_value("z", {"?"}))
+                          .message(12, named_value("w", {"?"}));
+  CHECK(unbound(graph).starts_with("2 sizes have no value"));
+  CHECK(shape_of_input(graph, {"past=2", "sequence=3"}, "mask") == Shape{5});
+}
+
+TEST_CASE("onnx: dimensions without a name have one, and a product fixes a size", "[frontend]") {
+  const Proto graph = Proto()
+                          .message(1, onnx_node("MatMul", {"x", "W"}, {"y"}))
+                          .message(5, onnx_tensor("W", {2, 3}, {1, 2, 3, 4, 5, 6}))
+                          .message(11, named_value("x", {"", ""}))
+                          .message(12, named_value("y", {"", ""}));
+  CHECK(unbound(graph) ==
+        "size 'x.0' (dimension 0 of input 'x') has no value; give it one with --bind x.0=N\n");
+  CHECK(shape_of_input(graph, {"x.0=7"}, "x") == Shape{7, 2});
+}
+
+TEST_CASE("onnx: what is stretched from 1 is no reason for equal sizes", "[frontend]") {
+  const Proto graph = Proto()
+                          .message(1, onnx_node("Add", {"a", "b"}, {"y"}))
+                          .message(11, named_value("a", {"n", "4"}))
+                          .message(11, named_value("b", {"m", "4"}))
+                          .message(12, named_value("y", {"n", "4"}));
+  CHECK(unbound(graph).starts_with("size 'n'"));
+  CHECK(shape_of_input(graph, {"n=3"}, "b") == Shape{3, 4});
+  // Given, they may differ.
+  CHECK(shape_of_input(graph, {"n=3", "m=1"}, "b") == Shape{1, 4});
+}
+
+TEST_CASE("onnx: sizes that contradict are left to the import", "[frontend]") {
+  const Proto graph = Proto()
+                          .message(1, onnx_node("Add", {"a", "b"}, {"y"}))
+                          .message(1, onnx_node("MatMul", {"a", "W"}, {"z"}))
+                          .message(5, onnx_tensor("W", {2, 1}, {1, 2}))
+                          .message(11, named_value("a", {"1", "n"}))
+                          .message(11, named_value("b", {"1", "3"}))
+                          .message(12, named_value("y", {"1", "n"}))
+                          .message(12, named_value("z", {"1", "1"}));
+  // n is 3 or 1 by the sum, and 2 by the product.
+  CHECK(unbound(graph).find("MatMul") != std::string::npos);
+}
+
+TEST_CASE("onnx: '*' is no name", "[frontend]") {
+  ImportOptions options;
+  CHECK_THROWS_WITH(add_binding(options, "*=1"),
+                    Catch::Contains("expected the name of one size; without --bind"));
+  add_binding(options, "n=1");
+  add_binding(options, "n=1");
+  CHECK_THROWS_WITH(add_binding(options, "n=2"), Catch::Contains("n has the value 1"));
+}
+
+namespace {
+
+std::string size_texts(const Json& shape) { return shape.dump(); }
+
+Json template_of(const Proto& graph, const std::vector<std::string>& bindings = {}) {
+  ImportOptions options;
+  for (const std::string& text : bindings) add_binding(options, text);
+  Diagnostics faults;
+  auto document = import_template("", onnx_model(graph).text(), options, faults);
+  for (const Diagnostic& fault : faults.entries()) UNSCOPED_INFO(fault.text);
+  CHECK(!faults.has_errors());
+  return document.value_or(Json());
+}
+
+/// As a document that a frontend imports at these sizes has it.
+void check_binding(const Json& model, const Proto& graph, const SizeBindings& values,
+                   const std::vector<std::string>& bindings) {
+  Diagnostics faults;
+  const Template sized = Template::read(model, "model", faults);
+  const Graph bound = bind_sizes(sized, values, faults);
+  REQUIRE(!faults.has_errors());
+  ImportOptions options;
+  for (const std::string& text : bindings) add_binding(options, text);
+  const Imported imported = import_bytes(onnx_model(graph).text(), options);
+  CHECK(imported.errors.empty());
+  for (const TensorId id : imported.graph.graph_outputs()) {
+    const TensorInfo& output = imported.graph.tensor(id);
+    CHECK(bound.tensor(bound.find_tensor(output.name)).shape == output.shape);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("onnx: open sizes make a template", "[frontend]") {
+  const Json model = template_of(cached_attention());
+  CHECK(size_texts(model["graph_inputs"][2]["shape"]) == R"(["batch",1,"new + s2"])");
+  CHECK(model["npu"]["symbols"]["s2"]["of"].dump() == R"([["past_k",1],["past_v",1]])");
+  check_binding(model, cached_attention(), {{"batch", 2}, {"new", 3}, {"s2", 9}},
+                {"batch=2", "new=3", "s2=9"});
+  check_binding(model, cached_attention(), {{"batch", 1}, {"new", 1}, {"s2", 1}},
+                {"batch=1", "new=1", "s2=1"});
+  const Json part = template_of(cached_attention(), {"s2=6", "batch=1"});
+  CHECK(size_texts(part["graph_inputs"][2]["shape"]) == R"([1,1,"new + 6"])");
+  CHECK(part["npu"]["symbols"].size() == 1);
+}
+
+TEST_CASE("onnx: what is made of sizes stays nodes in a template", "[frontend]") {
+  // x + arange(n) * float(n), a position table and sqrt(n) among them.
+  const Proto graph =
+      Proto()
+          .message(1, onnx_node("Shape", {"x"}, {"shape"}))
+          .message(1, onnx_node("Gather", {"shape", "zero"}, {"n"}))
+          .message(1, onnx_node("Range", {"zero", "n", "one"}, {"places"}))
+          .message(1, onnx_node("Cast", {"places"}, {"floats"}).message(5, onnx_int("to", 1)))
+          .message(1, onnx_node("Cast", {"n"}, {"float_n"}).message(5, onnx_int("to", 1)))
+          .message(1, onnx_node("Sqrt", {"float_n"}, {"root"}))
+          .message(1, onnx_node("Mul", {"floats", "root"}, {"scaled"}))
+          .message(1, onnx_node("Add", {"x", "scaled"}, {"y"}))
+          .message(5, onnx_integers("zero", {}, {0}))
+          .message(5, onnx_integers("one", {}, {1}))
+          .message(11, named_value("x", {"n.tokens"}))
+          .message(12, named_value("y", {"n.tokens"}));
+  const Json model = template_of(graph);
+  std::string ops;
+  for (const Json& node : model["nodes"]) ops += node["op_type"].get<std::string>() + " ";
+  INFO(model.dump(1));
+  CHECK(ops.find("aten.arange.start_step") != std::string::npos);
+  CHECK(ops.find("aten.sqrt.default") != std::string::npos);
+  CHECK(model["npu"]["symbols"].contains("n.tokens"));
+  check_binding(model, graph, {{"n.tokens", 12}}, {"n.tokens=12"});
+}
+
+TEST_CASE("onnx: names that are no symbols get one", "[frontend]") {
+  const Proto graph = Proto()
+                          .message(1, onnx_node("Relu", {"x"}, {"y"}))
+                          .message(11, named_value("x", {"seq-len", "seq len", "max"}))
+                          .message(12, named_value("y", {"", "", ""}));
+  const Json model = template_of(graph);
+  CHECK(size_texts(model["graph_inputs"][0]["shape"]) == R"(["seq_len","seq_len_2","_max"])");
+}
