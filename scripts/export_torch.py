@@ -57,6 +57,10 @@ tensor's value decides what runs, the choice for the example inputs is exported,
 Files in DIR: NAME.json (the IR), NAME.safetensors (weights), NAME.inputs.safetensors and
 NAME.outputs.safetensors (the example inputs, and what PyTorch itself computes from them).
 
+With --dynamic the model is exported at several sizes, which must be one graph whose numbers follow expressions
+over the names; equal names are one size. /STEP behind the range admits only multiples, as x:2=H:64..512/32. The
+files of inputs and outputs are for the example's sizes.
+
 No weights are downloaded; they are random, from --seed. Running statistics and affine
 parameters of batch norms are set near those of the example inputs with some noise, so that
 activations stay sane and batch norm matters; --trained leaves them as the model has them.
@@ -66,6 +70,7 @@ Examples:
   export_torch.py torchvision:mobilenet_v2 -o zoo --dtype bfloat16 --name mobilenet_v2_bf16
   export_torch.py torchvision:vit_b_16 -o testdata/models --structure-only
   export_torch.py testdata/models/bert_base.py:bert_base -o zoo --check
+  export_torch.py testdata/models/gpt_small.py:gpt_small -o zoo --dynamic ids:1=S:1..64
 
 Needs PyTorch 1.13 or later (Debian: python3-torch python3-torchvision). If this interpreter
 cannot import it, $PYTHON, python3 and /usr/bin/python3 are tried.
@@ -88,6 +93,13 @@ Exit status: 0 done; 1 the model cannot be exported, or I/O; 2 wrong usage.""",
         "--trained", action="store_true", help="leave the statistics of batch norms as the model has them"
     )
     parser.add_argument("--batch", type=int, help="batch size (default: 1, or the function's own)")
+    parser.add_argument(
+        "--dynamic",
+        metavar="INPUT:DIM=NAME[:MIN..MAX]",
+        action="append",
+        default=[],
+        help="let a dimension of an input vary, as the size NAME: the document is a template, for --bind; repeatable",
+    )
     parser.add_argument("--name", help="model name and file name (default: from SPEC)")
     parser.add_argument(
         "--structure-only", action="store_true", help="write NAME.json only, without weights"
@@ -107,6 +119,8 @@ Exit status: 0 done; 1 the model cannot be exported, or I/O; 2 wrong usage.""",
         parser.error(f"--batch: {options.batch} is not positive")
     if not 0 <= options.seed < 2**63:
         parser.error(f"--seed: {options.seed} is not in 0..2^63-1")
+    if options.check and options.dynamic:
+        parser.error("--check is for sizes that do not vary")
     if options.check and options.structure_only:
         parser.error("--check needs weights and outputs, which --structure-only leaves out")
     options.name = options.name or what

@@ -17,6 +17,7 @@ from export.models import model_tensors
 from export.patches import ValuesInPython
 from export.places import describe_module, place_of_error, place_of_source, with_place
 from export.schema import arguments_of
+from export.sizes import parse_size
 from export.structure import FlatModel
 
 # Regions of a model that torch.export keeps as graphs of their own, and which operand the graph is. All that they change
@@ -40,20 +41,24 @@ def has_torch_export():
 
 def build_with_export(model, inputs):
     """torch.export (PyTorch 2.1 and later); before 2.5 it has only the decomposed op names."""
+    return read_program(program_of(model, inputs), model, inputs)
+
+
+def program_of(model, inputs, sizes=None):
+    """The exported program of FlatModel; with `sizes` (dynamic.SeveralSizes) for inputs whose sizes vary."""
     flat = FlatModel(model, inputs).eval()
     try:
         try:
-            program = export_program(flat, inputs.copies())
+            return export_program(flat, inputs.copies(), sizes)
         except Exception as error:
-            if "data-dependent" not in str(error).lower():
+            if "data-dependent" not in str(error).lower() or sizes is not None:
                 raise
-            program = export_with_values(flat, inputs)
+            return export_with_values(flat, inputs)
     except Exception as error:
         what = str(error) if isinstance(error, UserError) else f"torch.export does not take the model: {first_line(error)}"
         if "data-dependent" in str(error).lower():
             what += "; a tensor's value decides what runs or how large something is"
         raise TraceError(with_place(what, place_of_error(model, error))) from None
-    return read_program(program, model, inputs)
 
 
 def export_with_values(flat, inputs):
@@ -68,10 +73,17 @@ def export_with_values(flat, inputs):
     return program
 
 
-def export_program(model, example):
+def export_program(model, example, sizes=None):
     export = getattr(torch.export, "export_for_training", torch.export.export)
     # Without bytecode analysis, where there is the choice, errors come from the lines of the model that they are about.
     options = {"strict": False} if "strict" in inspect.signature(export).parameters else {}
+    if sizes is not None:
+        # Named ones with ranges are refused where a model has guards that hold anyway, such as min(16*S, 32*S) == 16*S.
+        vary = getattr(torch.export.Dim, "DYNAMIC", None)
+        if vary is None:
+            raise UserError(f"--dynamic needs PyTorch 2.5 or later, or 1.13; this is {torch.__version__}")
+        dims = [{dim: vary for dim in sizes.dimensions_of(name)} for name in sizes.inputs.names]
+        options["dynamic_shapes"] = {"tensors": tuple(dims)}
     with quiet():
         return export(model, example, **options)
 
@@ -89,8 +101,11 @@ def quiet():
         logging.disable(before)
 
 
-def read_program(program, model, inputs):
-    """An exported program of FlatModel. Returns the builder and the outputs' Values."""
+def read_program(program, model, inputs, names=None):
+    """An exported program of FlatModel. Returns the builder and the outputs' Values.
+
+    `names` has Sizes for torch.export's symbols, by their texts, where sizes vary.
+    """
     builder = Builder()
     weights = {key: (tensor, kind) for key, tensor, kind in model_tensors(model)}
     added = {key: builder.add_weight(key, tensor, kind) for key, (tensor, kind) in weights.items()}
@@ -111,7 +126,7 @@ def read_program(program, model, inputs):
         else:  # a tied tensor's other key
             tensor = program.state_dict[spec.target]
             given.append(by_memory[storage_pointer(tensor), tensor.shape])
-    results = Reader(builder, by_memory).run(program.graph_module, given)
+    results = Reader(builder, by_memory, names).run(program.graph_module, given)
     outputs = []
     for spec, result in zip(program.graph_signature.output_specs, results):
         if spec.kind.name == "BUFFER_MUTATION":
@@ -121,11 +136,23 @@ def read_program(program, model, inputs):
     return builder, outputs
 
 
+def shapes_of_inputs(program, names):
+    """What torch.export says of the sizes of the model's inputs, by their names."""
+    user = iter(names)
+    shapes = {}
+    placeholders = [node for node in program.graph_module.graph.nodes if node.op == "placeholder"]
+    for spec, node in zip(program.graph_signature.input_specs, placeholders):
+        if spec.kind.name == "USER_INPUT":
+            shapes[next(user)] = [str(size) for size in node.meta["val"].shape]
+    return shapes
+
+
 class Reader:
     """Adds the nodes of an fx graph, and of the graphs in it, to a builder."""
 
-    def __init__(self, builder, by_memory):
+    def __init__(self, builder, by_memory, names=None):
         self.builder = builder
+        self.names = names or {}
         self.by_memory = by_memory  # Values of the model's tensors
         self.attributes = {}  # Values of tensors that are attributes of a graph
         self.autocast = None  # the dtype of the region
@@ -142,6 +169,7 @@ class Reader:
                 self.builder.where = lambda node=node: place_of_node(node)
                 try:
                     env[node] = self.result_of(module, node, env)
+                    self.state_sizes(node, env[node])
                 except TraceError:
                     raise
                 except Exception as error:
@@ -152,6 +180,15 @@ class Reader:
                     kind = TraceError if place else UserError
                     raise kind(with_place(what, place, "" if op in what or op in REGIONS else op)) from None
         raise UserError("torch.export gave a graph without an output")
+
+    def state_sizes(self, node, result):
+        """Notes what torch.export says of the sizes of a result."""
+        if not self.names or not isinstance(result, Value):
+            return
+        for dim, size in enumerate(getattr(node.meta.get("val"), "shape", ())):
+            stated = None if str(size).isdigit() else parse_size(str(size), self.names)
+            if stated is not None:
+                result.current.stated.setdefault(dim, stated)
 
     def result_of(self, module, node, env):
         if node.op == "get_attr":

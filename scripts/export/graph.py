@@ -25,6 +25,7 @@ class Value:
         self.node = node
         self.key = key  # state-dict key
         self.name = None
+        self.stated = {}  # sizes by dimension, where whoever traced the model says how they vary
         # A view is a child of the tensor that it views. `current` is the graph tensor that now holds
         # the content; an in-place op replaces it, and makes it stale in the other aliases.
         self.current = self

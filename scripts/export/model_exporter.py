@@ -7,9 +7,10 @@ import torch
 
 from export.check import check_files
 from export.document import format_document, make_document
+from export.dynamic import SeveralSizes, export_template, names_of_sizes, parse_dynamic
 from export.errors import TraceError, UserError, first_line, program
 from export.files import write_files
-from export.from_export import build_with_export, has_torch_export
+from export.from_export import build_with_export, has_torch_export, program_of, read_program, shapes_of_inputs
 from export.from_trace import build_with_trace
 from export.models import calibrate_batch_norms, load_function, load_torchvision, run_model
 from export.patches import ordinary_attention
@@ -37,19 +38,21 @@ def export_model(options):
     if not reference:
         raise UserError("forward() returns no tensor")
     build = build_with_export if has_torch_export() else build_with_trace
+    names = [key for key, _ in reference]
     try:
         with ordinary_attention():
             builder, results = build(model, inputs)
-        if len(results) != len(reference):
-            raise UserError(f"the trace has {len(results)} outputs, the model {len(reference)}")
-        outputs = builder.finish(results, [key for key, _ in reference])
+            if len(results) != len(reference):
+                raise UserError(f"the trace has {len(results)} outputs, the model {len(reference)}")
+            outputs = builder.finish(results, names)
+            template = template_of(model, inputs, names, options) if options.dynamic else None
     except TraceError:
         raise
     except Exception as error:
         what = str(error) if isinstance(error, UserError) else f"cannot trace the model: {first_line(error)}"
         raise UserError(with_place(what, place_of_error(model, error))) from None
     name = options.name
-    text = format_document(make_document(name, builder, outputs, not options.structure_only))
+    text = format_document(template or make_document(name, builder, outputs, not options.structure_only))
     writers = {f"{name}.json": lambda file: file.write(text.encode())}
     if not options.structure_only:
         weights = {value.key: value.tensor for value in builder.weights}
@@ -59,5 +62,24 @@ def export_model(options):
         writers[f"{name}.inputs.safetensors"] = lambda file: write_safetensors(file, inputs)
         writers[f"{name}.outputs.safetensors"] = lambda file: write_safetensors(file, results)
     write_files(options.output, writers)
-    if options.check:
+    if options.check and template is None:
         print(f"{program()}: {name}: {check_files(options.output, name)}", file=sys.stderr)
+
+
+def template_of(model, inputs, names, options):
+    """The document of a model whose sizes vary."""
+    sizes = SeveralSizes(parse_dynamic(options.dynamic), inputs)
+    if has_torch_export():
+        program = program_of(model, inputs, sizes)
+        symbols = names_of_sizes(sizes, shapes_of_inputs(program, inputs.names))
+
+        def build(resized):
+            return read_program(program, model, resized, symbols)
+
+    else:
+
+        def build(resized):
+            run_model(model, resized)  # what the model does not take is its own message
+            return build_with_trace(model, resized)
+
+    return export_template(options.name, sizes, build, names, not options.structure_only)

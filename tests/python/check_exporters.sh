@@ -5,6 +5,7 @@
 # Usage: check_exporters.sh CHECK SOURCE-DIR BIN-DIR
 #   torch   export_torch.py: documents and tensors of testdata/models/small, bit for bit; --check; its refusals
 #   names   export_torch.py: args and kwargs, names of inputs and outputs, the text encoder of README.md
+#   dynamic export_torch.py --dynamic: templates, which are run at other sizes; what follows no size
 #   texts   graphs of torch.export as text, whatever PyTorch is there (check_graphs.py)
 #   current the same modules as a current PyTorch exports them
 #   gnn     export_gnn.py and make_graph.py: npu-plan and npu-run give PyTorch's result
@@ -143,6 +144,10 @@ check_names() {
   $python "$source/tests/python/check_names.py" "$source" "$bin" >names.log 2>&1 || fail "$(tail -n 3 names.log)"
 }
 
+check_dynamic() {
+  $python "$source/tests/python/check_dynamic.py" "$source" "$bin" >dynamic.log 2>&1 || fail "$(tail -n 3 dynamic.log)"
+}
+
 check_pyg() {
   "$scripts/make_graph.py" --nodes 200 --edges 1200 -o graph.mtx --features 6 --features-file x.npy
   $python "$source/tests/python/check_networks.py" "$source" "$bin" >networks.log 2>&1 || fail "$(tail -n 3 networks.log)"
@@ -212,6 +217,6 @@ check_corpus() {
 }
 
 case $check in
-  torch | names | texts | current | gnn | pyg | corpus) "check_$check" ;;
+  torch | names | dynamic | texts | current | gnn | pyg | corpus) "check_$check" ;;
   *) fail "unknown check '$check'" ;;
 esac

@@ -9,7 +9,8 @@ The text is what print(program.graph) gives, and besides
         %x : [num_users=1] = placeholder[target=x] -> float32[2, 3]
         %max_1 : [num_users=2] = call_function[...](...) -> (float32[2], int64[2])
 
-A size that depends on values is `?`. Names of placeholders tell what they are, as torch.export has them: p_ a parameter,
+A size that depends on values is `?`, one that varies an expression of torch.export's symbols, such as `s0 + 1`. Names of
+placeholders tell what they are, as torch.export has them: p_ a parameter,
 b_ a buffer, c_ a constant. Ops that this PyTorch lacks get a stand-in with the schema of the newer one.
 """
 
@@ -160,11 +161,13 @@ def read_type(text):
     """float32[2, 3] as (dtype, shape); several in brackets as a list; None if there is none."""
     if not text:
         return None
-    types = [
-        (getattr(torch, dtype), [None if size == "?" else int(size) for size in re.findall(r"\d+|\?", shape)])
-        for dtype, shape in re.findall(r"(\w+)\[([\d?, ]*)\]", text)
-    ]
-    return types if text.startswith("(") else types[0]
+    found = re.findall(r"(\w+)\[([^\[\]]*)\]", text)
+    read = [(getattr(torch, dtype), [read_size(size) for size in shape.split(", ") if size]) for dtype, shape in found]
+    return read if text.startswith("(") else read[0]
+
+
+def read_size(text):
+    return None if text == "?" else int(text) if text.isdigit() else text
 
 
 NODE = re.compile(
@@ -199,7 +202,10 @@ def read_graph(lines, path):
         kwargs = Arguments(match["kwargs"], nodes).mapping() if match["kwargs"] else {}
         target = find_target(match["target"]) if match["op"] == "call_function" else match["target"]
         node = module.graph.create_node(match["op"], target, args, kwargs, match["name"])
-        node.meta = {**place, "type": read_type(match["type"]), "name": match["name"]}
+        stated = read_type(match["type"])
+        node.meta = {**place, "type": stated, "name": match["name"]}
+        if isinstance(stated, tuple) and any(isinstance(size, str) for size in stated[1]):
+            node.meta["val"] = types.SimpleNamespace(shape=stated[1])
         nodes[match["name"]] = node
     return module
 
@@ -229,8 +235,8 @@ def fill(dtype, shape, generator):
 class Program:
     """What read_program() reads of an exported program, from a text, and a model that has its tensors."""
 
-    def __init__(self, path, values=None):
-        """`values`: tensors by name of a placeholder, where they are not to be random."""
+    def __init__(self, path, values=None, sizes=None):
+        """`values`: tensors by name of a placeholder, where they are not to be random; `sizes`: of symbols."""
         self.graph_module = read_text(path)
         generator = torch.Generator().manual_seed(1)
         self.model, self.args, self.constants = torch.nn.Module(), {}, {}
@@ -240,7 +246,9 @@ class Program:
                 continue
             name = node.meta["name"]
             tensor = (values or {}).get(name)
-            tensor = fill(*node.meta["type"], generator) if tensor is None else tensor
+            dtype, shape = node.meta["type"]
+            shape = [sizes[size] if isinstance(size, str) else size for size in shape]
+            tensor = fill(dtype, shape, generator) if tensor is None else tensor
             kind = {"p_": "PARAMETER", "b_": "BUFFER", "c_": "CONSTANT_TENSOR"}.get(name[:2], "USER_INPUT")
             key = name[2:].removeprefix("model_")
             if kind == "PARAMETER":
@@ -295,7 +303,7 @@ def interpret(module, given):
         results = env[node] if isinstance(stated, list) else [env[node]]
         for wanted, result in zip(stated if isinstance(stated, list) else [stated], results):
             if wanted is not None:
-                sizes = [size if stated_size is not None else None for size, stated_size in zip(result.shape, wanted[1])]
+                sizes = [size if isinstance(stated_size, int) else stated_size for size, stated_size in zip(result.shape, wanted[1])]
                 same = wanted == (result.dtype, sizes) and result.dim() == len(wanted[1])
                 assert same, f"{node.meta['name']} is {write_type(result)}, the text says {wanted}"
     raise AssertionError("a graph without an output")
@@ -322,7 +330,7 @@ def write_type(value):
 
 
 def write_size(size):
-    return str(size) if re.fullmatch(r"\d+", str(size)) else "?"
+    return "?" if re.search(r"\bu\d+\b", str(size)) else str(size)
 
 
 def write_text(module, name=""):
