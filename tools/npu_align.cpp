@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// npu-align -- give every op a tensor layout, or a precision, and insert the fewest conversions.
+// npu-align -- give every op a tensor layout, or a precision, and insert the fewest conversions; or
+// pad sizes that vary.
 #include "io.hpp"
 #include "npu/passes/align.hpp"
+#include "options/padding_options.hpp"
 #include "options/quantize_options.hpp"
 #include "options/validators.hpp"
-#include "passes/quantize/quantize.hpp"
 #include "tool.hpp"
 
 int main(int argc, char** argv) {
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
       "Give every op a tensor layout, or a precision, and insert the fewest conversions."};
   npu::AlignOptions options;
   npu::cli::PrecisionOptions precisions;
+  npu::cli::PaddingOptions padding;
   std::string dot;
   bool explain = false;
   tool.add_graph_io();
@@ -30,6 +32,7 @@ int main(int argc, char** argv) {
                  "target whose rules apply to a document without tags; see npu-target(5)")
       ->type_name("NAME|FILE");
   add_precision_options(tool, precisions);
+  add_padding_options(tool, padding);
   app.add_flag("--explain", explain,
                "print to stderr every conversion and what forces it; with --quantize, why each op "
                "is int8 or not");
@@ -47,14 +50,13 @@ int main(int argc, char** argv) {
        "npu-align --quantize int8 --ranges model.ranges.json --explain model.json >model.q.json",
        "npu-align --quantize mixed --max-error 1e-3 --ranges model.ranges.json model.json >m.json",
        "npu-align --onnx-qdq model.qdq.onnx model.q.json >/dev/null",
+       "npu-align --bucket S=128 template.json | npu-align --verify",
        "npu-align --dot model.dot model.json >model.aligned.json && dot -Tsvg model.dot "
        ">model.svg"});
   return tool.run(argc, argv, [&] {
+    if (padding.asked(tool)) return pad_template(tool, padding);
     if (precisions.asked(tool)) return quantize_graph(tool, precisions, options.target, explain);
-    if (precisions.verify) {
-      tool.write_text(npu::verify_precisions(tool.input().read_graph()));
-      return npu::cli::ExitStatus::kSuccess;
-    }
+    if (precisions.verify) return verify_certificates(tool);
     if (!precisions.onnx_qdq.empty()) return export_graph_qdq(tool, precisions, options.target);
     npu::Graph& graph = tool.input().read_graph();
     const npu::AlignResult result = npu::align_layout(graph, options, tool.diagnostics());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "npu/support/ids.hpp"
 #include "op_rows.hpp"
@@ -273,11 +274,34 @@ Results overwritten(const Call& call) {
   return {x};
 }
 
+/// Without the fill "edge", which asks for a valid row: indices begin at 0.
+void draw_tail(NodeDraw& d) {
+  d.dtype = draw_dtype(d, kIndexed);
+  const Shape shape = d.subject(1, 4, Fill::kAny, is_filled);
+  const std::int64_t rank = std::ssize(shape), dim = d.pick(0, rank - 1);
+  d.indices({}, shape[index_of(dim)] + 1);
+  d.attrs["dim"] = draw_dim(d, rank, dim);
+  if (d.chance(50)) d.attrs["fill"] = d.is_float() ? "lowest" : "zero";
+}
+
+Results tail(const Call& call) {
+  Values x = call.tensor("self");
+  const std::int64_t dim = call.dim("dim", x.rank());
+  const auto valid = static_cast<std::int64_t>(call.tensor("valid").data[0].value);
+  const double fill =
+      call.text("fill") == "lowest" ? -std::numeric_limits<double>::infinity() : 0.0;
+  for_each_place(x.shape, [&](std::size_t i, const Shape& place) {
+    if (place[index_of(dim)] >= valid) x.data[i] = number(fill);
+  });
+  return {x};
+}
+
 const OpRow kRows[] = {{"embedding", draw_embedding, embedding, kNothing},
                        {"index", draw_index, index, kNothing},
                        {"index_put", draw_index, index},
                        {"index_select gather scatter", draw_along, along_dimension, kNothing},
                        {"index_add scatter_add scatter_reduce", draw_along, along_dimension},
+                       {"npu.tail", draw_tail, tail, kNothing},
                        {"slice_scatter select_scatter", draw_overwritten, overwritten, kNothing}};
 
 }  // namespace

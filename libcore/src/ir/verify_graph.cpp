@@ -7,6 +7,7 @@
 
 #include "ir/topological_order.hpp"
 #include "npu/support/log.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
@@ -87,6 +88,45 @@ void check_channel_norm(const Graph& graph, NodeId id, Diagnostics& diagnostics)
                         ", expected the same: a channel_norm changes the layout alone");
 }
 
+// npu.tail: a tensor and an int64 scalar; the result is of the tensor's shape and dtype, dim one of
+// its dimensions and fill a value that its dtype has.
+void check_tail(const Graph& graph, NodeId id, Diagnostics& diagnostics) {
+  const Node& node = graph.node(id);
+  const auto refuse = [&](std::string_view below, const std::string& text) {
+    diagnostics.error(graph.location(id, below), "node '" + node.name + "' " + text);
+  };
+  if (node.inputs.size() != 2 || node.outputs.size() != 1) {
+    return refuse("/inputs", "has " + std::to_string(node.inputs.size()) + " operands and " +
+                                 std::to_string(node.outputs.size()) +
+                                 " results, expected a tensor, the number of its valid rows, and "
+                                 "one result");
+  }
+  const TensorInfo& tensor = graph.tensor(node.inputs[0]);
+  const TensorInfo& valid = graph.tensor(node.inputs[1]);
+  const TensorInfo& result = graph.tensor(node.outputs[0]);
+  if (result.shape != tensor.shape || result.dtype != tensor.dtype) {
+    return refuse("/outputs/0", "does not have the shape and dtype of its operand");
+  }
+  if (valid.dtype != DType::kInt64 || !valid.shape.empty()) {
+    return refuse("/inputs/1", "takes the number of valid rows as an int64 without dimensions");
+  }
+  const auto rank = static_cast<std::int64_t>(tensor.shape.size());
+  const auto dim = member_integer(node.attrs(), "dim");
+  if (!dim || *dim < -rank || *dim >= rank) {
+    return refuse("/attrs/dim", "has no dim between " + std::to_string(-rank) + " and " +
+                                    std::to_string(rank - 1));
+  }
+  const std::string* fill = member_text(node.attrs(), "fill");
+  const bool is_known =
+      fill != nullptr && (*fill == "zero" || *fill == "edge" || *fill == "lowest");
+  if (!is_known && find_member(node.attrs(), "fill") != nullptr) {
+    return refuse("/attrs/fill", "has another fill than zero, lowest and edge");
+  }
+  if (fill != nullptr && *fill == "lowest" && !is_floating_point(tensor.dtype)) {
+    return refuse("/attrs/fill", "fills with minus infinity what is no floating point number");
+  }
+}
+
 }  // namespace
 
 void verify_graph(const Graph& graph, Diagnostics& diagnostics) {
@@ -97,6 +137,7 @@ void verify_graph(const Graph& graph, Diagnostics& diagnostics) {
     const std::string_view op_type = graph.node(id).op_type;
     if (op_type == "<built-in function getitem>") check_getitem(graph, id, diagnostics);
     if (op_type == "npu.channel_norm") check_channel_norm(graph, id, diagnostics);
+    if (op_type == "npu.tail") check_tail(graph, id, diagnostics);
   }
   if (graph.file.empty()) return;  // a part that was cut out: no document is told of
   timer.done([&] {

@@ -829,6 +829,10 @@ constexpr OpRow kOpRows[] = {
     {"npu.channel_norm", kInjective, kMoves,
      "(Tensor self, *, bool direction, str layout='') -> Tensor", kNone, FlopRule(kResult, 7)},
 
+    // The rows behind the first `valid` ones along a dimension, written anew.
+    {"npu.tail", kOpaque, kMoves,
+     "(Tensor self, Tensor valid, *, int dim, str fill='zero') -> Tensor", kNone, kNoFlops},
+
     // Aggregation over the edges of rows, which offsets delimit (CSR). Weights stand only beside
     // indices.
     {"npu.segment_reduce", kAnchor, kMoves,

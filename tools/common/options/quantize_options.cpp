@@ -86,7 +86,7 @@ void add_precision_options(Tool& tool, PrecisionOptions& options) {
                  "with --quantize mixed: times in float, by npu-profile [the target's rates]")
       ->type_name("FILE");
   app.add_flag("--verify", options.verify,
-               "check the precisions of a document that --quantize wrote, and print what they prove");
+               "check what --quantize or --bucket wrote into a document, and print what it proves");
   app.add_option("--ranges", options.ranges,
                  "with --quantize: what npu-profile --calibrate wrote; see npu-ranges(5)")
       ->type_name("FILE");

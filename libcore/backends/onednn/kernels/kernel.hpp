@@ -73,7 +73,7 @@ using Kernel =
                 QuantizedResample, SplitRows, AttentionSum, IntegerProduct,
                 // Copies.
                 Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
-                CopyParts, Triangle, IndexedCopy>::Type;
+                CopyParts, Triangle, TailRows, IndexedCopy>::Type;
 
 std::string_view kernel_name(const Kernel& kernel);
 

@@ -247,6 +247,7 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"aten.zeros", lower_fill},
     {"aten.zeros_like", lower_fill},
     {"npu.channel_norm", lower_channel_norm},
+    {"npu.tail", lower_tail},
     {"quantized_decomposed.dequantize_per_channel", lower_dequantize},
     {"quantized_decomposed.dequantize_per_tensor", lower_dequantize},
     {"quantized_decomposed.quantize_per_channel", lower_quantize},

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors put together from parts of others: rolled, flipped, repeated, overwritten in part, and
-// triangles of matrices. Bound by memory; O(elements).
+// triangles of matrices; rows behind the valid ones. Bound by memory; O(elements).
 #include "kernels/movement/parts.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "kernels/base/elements.hpp"
 #include "kernels/base/footprint_builder.hpp"
 #include "kernels/base/share_work.hpp"
+#include "npu/support/error.hpp"
 
 namespace npu::onednn {
 
@@ -39,6 +41,57 @@ void Triangle::run(const Operands& operands) const {
         std::memcpy(to + begin, source + at + begin, static_cast<std::size_t>(end - begin));
         std::memset(to + end, 0, static_cast<std::size_t>(row_bytes - end));
       });
+}
+
+namespace {
+
+/// The bytes of minus infinity, the lowest ones first.
+std::uint64_t lowest_bits(DType type) {
+  switch (type) {
+    case DType::kFloat16:
+      return 0xFC00;
+    case DType::kBFloat16:
+      return 0xFF80;
+    case DType::kFloat64:
+      return 0xFFF0000000000000;
+    default:
+      return 0xFF800000;
+  }
+}
+
+bool has_infinity(DType type) {
+  return type == DType::kFloat32 || type == DType::kFloat16 || type == DType::kBFloat16 ||
+         type == DType::kFloat64;
+}
+
+}  // namespace
+
+void TailRows::run(const Operands& operands) const {
+  std::int64_t valid = 0;
+  std::memcpy(&valid, operands.valid, sizeof valid);
+  if (valid < (fill == Fill::kEdge ? 1 : 0) || valid > rows) {
+    throw Error(ErrorCode::kFailed, node + ": " + std::to_string(valid) +
+                                        " valid rows, expected at most " + std::to_string(rows) +
+                                        (fill == Fill::kEdge ? " and at least 1" : ""));
+  }
+  const auto size = static_cast<std::int64_t>(dtype_size(type));
+  const std::int64_t row_bytes = width * size;
+  const std::uint64_t bits = fill == Fill::kLowest ? lowest_bits(type) : 0;
+  const auto [source, unused, target] = operands;
+  const int threads = threads_for(planes * rows * width >= kParallelElements);
+  share_pieces(planes * rows, threads,
+               [&, source = source, target = target](std::int64_t piece, int) {
+                 const std::int64_t row = piece % rows;
+                 std::byte* to = target + piece * row_bytes;
+                 const std::int64_t from = row < valid ? piece : piece - row + valid - 1;
+                 if (row < valid || fill == Fill::kEdge) {
+                   std::memcpy(to, source + from * row_bytes, static_cast<std::size_t>(row_bytes));
+                   return;
+                 }
+                 for (std::int64_t i = 0; i < row_bytes; i += size) {
+                   std::memcpy(to + i, &bits, static_cast<std::size_t>(size));
+                 }
+               });
 }
 
 namespace {
@@ -94,6 +147,18 @@ Footprint footprint(const CopyParts& kernel) {
   const auto bytes = static_cast<std::int64_t>(size);
   for (const Count& read : reads) builder.read(read, bytes);
   return builder.write(target, bytes).done();
+}
+
+Footprint footprint(const TailRows& kernel) {
+  const std::size_t size = dtype_size(kernel.type);
+  require(is_element_size(size), "'type' has not 1, 2, 4 or 8 bytes");
+  require(kernel.fill <= TailRows::Fill::kEdge, "'fill' is none that there is");
+  require(kernel.fill != TailRows::Fill::kLowest || has_infinity(kernel.type),
+          "'type' has no minus infinity");
+  const Count elements = at_least_one(kernel.planes, "planes") * at_least_one(kernel.rows, "rows") *
+                         at_least_one(kernel.width, "width");
+  const auto bytes = static_cast<std::int64_t>(size);
+  return FootprintBuilder().read(elements, bytes).read(1, 8).write(elements, bytes).done();
 }
 
 Footprint footprint(const Triangle& kernel) {

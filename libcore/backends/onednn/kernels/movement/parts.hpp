@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "kernels/base/footprint.hpp"
 #include "kernels/base/operands.hpp"
 #include "kernels/movement/copies.hpp"
+#include "npu/tensor/dtype.hpp"
 
 namespace npu::onednn {
 
@@ -51,10 +53,36 @@ struct Triangle {
   void run(const Operands& operands) const;
 };
 
+/// Rows of a row-major tensor along one dimension, those behind the first `valid` ones written
+/// anew.
+struct TailRows {
+  static constexpr std::string_view kName = "tail";
+  enum class Fill : std::uint8_t { kZero, kLowest, kEdge };
+  DType type = DType::kFloat32;
+  Fill fill = Fill::kZero;
+  std::int64_t planes = 1;  ///< of the dimensions in front
+  std::int64_t rows = 1;
+  std::int64_t width = 1;  ///< elements of a row
+  std::string node{};      ///< for messages
+
+  struct Operands {
+    const std::byte* source;
+    const std::byte* valid;  ///< int64
+    std::byte* target;
+  };
+  static Operands bind(Addresses addresses) { return {addresses[0], addresses[1], addresses[2]}; }
+  /// Throws Error kFailed if there are not 0 to `rows` valid rows, or none to repeat.
+  void run(const Operands& operands) const;
+};
+
 NPU_FIELDS(CopyParts::Part, source, from, to, copy);
 NPU_FIELDS(CopyParts, sources, parts);
 NPU_FIELDS(Triangle, element_size, planes, rows, columns, diagonal, upper);
+template <>
+inline constexpr int kEnumerators<TailRows::Fill> = 3;
+NPU_FIELDS(TailRows, type, fill, planes, rows, width, node);
 Footprint footprint(const CopyParts& kernel);
 Footprint footprint(const Triangle& kernel);
+Footprint footprint(const TailRows& kernel);
 
 }  // namespace npu::onednn

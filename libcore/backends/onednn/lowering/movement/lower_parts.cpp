@@ -326,4 +326,35 @@ void lower_triangle(Lowering& lowering, const BoundNode& node) {
   lowering.define_moved(lowering.result(), shape, lowering.dtype(self), target);
 }
 
+void lower_tail(Lowering& lowering, const BoundNode& node) {
+  const TensorId self = tensor_argument(lowering, node, "self");
+  const TensorId valid = tensor_argument(lowering, node, "valid");
+  const Shape& shape = lowering.shape(self);
+  if (shape.empty()) lowering.invalid("a scalar has no rows");
+  if (lowering.dtype(valid) != DType::kInt64 || !lowering.shape(valid).empty()) {
+    lowering.invalid("argument 'valid': expected an int64 without dimensions");
+  }
+  const std::size_t dimension =
+      normalize_dimension(lowering, "dim", node.integer("dim"), shape.size());
+  const Value source = lowering.plain(lowering.stored(self));
+  const Value count = lowering.plain(lowering.stored(valid));
+  const std::string fill = node.string("fill");
+  TailRows call;
+  call.type = source.type;
+  call.fill = fill == "edge"     ? TailRows::Fill::kEdge
+              : fill == "lowest" ? TailRows::Fill::kLowest
+                                 : TailRows::Fill::kZero;
+  call.rows = shape[dimension];
+  for (std::size_t d = 0; d < dimension; ++d) call.planes *= shape[d];
+  for (std::size_t d = dimension + 1; d < shape.size(); ++d) call.width *= shape[d];
+  if (dtype_size(source.type) > 8) lowering.refuse("self", "complex numbers are not supported");
+  if (call.fill == TailRows::Fill::kLowest && !is_floating_point(source.type)) {
+    lowering.refuse("fill", "integers have no minus infinity");
+  }
+  call.node = node_text(lowering.node());
+  const Value target = lowering.temporary(source.type, plain_layout(shape, source.type));
+  lowering.add_kernel({source, count}, target, call, KernelKind::kMove);
+  lowering.define_moved(lowering.result(), shape, lowering.dtype(self), target);
+}
+
 }  // namespace npu::onednn

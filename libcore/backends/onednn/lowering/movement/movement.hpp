@@ -81,6 +81,8 @@ void lower_stack(Lowering& lowering, const BoundNode& node);
 void lower_to(Lowering& lowering, const GroupContext& context, const BoundNode& node);
 void lower_transpose(Lowering& lowering, const BoundNode& node);
 void lower_triangle(Lowering& lowering, const BoundNode& node);
+/// npu.tail
+void lower_tail(Lowering& lowering, const BoundNode& node);
 void lower_unbind(Lowering& lowering, const BoundNode& node);
 void lower_unflatten(Lowering& lowering, const BoundNode& node);
 void lower_unfold(Lowering& lowering, const BoundNode& node);

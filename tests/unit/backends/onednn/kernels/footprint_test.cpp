@@ -346,6 +346,7 @@ std::vector<Kernel> samples() {
   result.emplace_back(CopyParts{
       2, {{0, 14, 0, {4, {3, 5}, {-5, -1}, {5, 1}}}, {1, 2, 6, {4, {2, 3}, {4, 0}, {5, 1}}}}});
   result.emplace_back(Triangle{8, 2, 3, 5, 1, true});
+  result.emplace_back(TailRows{DType::kFloat32, TailRows::Fill::kZero, 2, 3, 5, "n"});
   result.emplace_back(IndexedCopy{DType::kFloat32,
                                   false,
                                   IndexedCopy::Combine::kReplace,

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that depend on the number of rows, in a form that has it as an operand.
+//
+// Each node is replaced where it stands, and keeps its name and that of its result, so that
+// nothing else changes. O(nodes) for a round.
+#include "passes/padding/rewrite_rows.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "ir/mention_form.hpp"
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "passes/padding/size_nodes.hpp"
+
+namespace npu::padding {
+namespace {
+
+class RowRewriter {
+ public:
+  RowRewriter(Graph& graph, const PaddedSizes& sizes, const TensorSizes& shapes, AddedSizes& added)
+      : graph_(graph),
+        shapes_(shapes),
+        added_(added),
+        editor_(graph),
+        nodes_(graph, sizes, editor_) {}
+
+  void rewrite(NodeId id, const NodeRule& rule) {
+    const Node& node = graph_.node(id);
+    const BoundNode bound(graph_, node, find_op(node.op_type)->schema);
+    switch (rule.rewriting) {
+      case Rewriting::kMean:
+        return rewrite_mean(id);
+      case Rewriting::kLastRow:
+        return rewrite_last_row(id, rule);
+      case Rewriting::kAttentionMask:
+        return add_attention_mask(id, bound);
+      case Rewriting::kNone:
+        return;
+    }
+  }
+
+  void commit() { editor_.commit(); }
+
+ private:
+  Json mention(TensorId id) const { return mention_json(graph_, id, MentionForm::kAllButWeights); }
+
+  // The node as the document has it, with another op; the last one of those that replace it.
+  void replace(NodeId id, const std::string& op_type, Json inputs, Json attrs) {
+    Json node = editor_.json(id);
+    node["op_type"] = op_type;
+    node["inputs"] = std::move(inputs);
+    node["attrs"] = std::move(attrs);
+    editor_.insert_before(id, std::move(node));
+    editor_.remove(id);
+  }
+
+  // A node in front of another one; the mention of its result.
+  Json insert(NodeId before, const std::string& wanted, const std::string& op_type, Json inputs,
+              Json attrs, const SizeShape& shape, const Shape& numbers, DType dtype) {
+    const std::string name = editor_.unique_name(wanted);
+    editor_.insert_before(before, {{"name", name},
+                                   {"op_type", op_type},
+                                   {"inputs", std::move(inputs)},
+                                   {"outputs", Json::array({tensor_mention(name, numbers, dtype)})},
+                                   {"attrs", std::move(attrs)}});
+    added_[name] = shape;
+    return tensor_mention(name, numbers, dtype, {name, 0});
+  }
+
+  static std::string type_text(DType dtype) { return std::string(dtype_name(dtype)); }
+
+  void rewrite_mean(NodeId id) {
+    const Node& node = graph_.node(id);
+    const TensorId operand = node.inputs.front();
+    const TensorInfo& result = graph_.tensor(node.outputs.front());
+    const SizeShape& shape = shapes_.of(operand);
+    // All that are not in the result are reduced, where it has as many dimensions they are 1.
+    std::vector<char> is_kept(shape.size(), 0);
+    const bool keeps = result.shape.size() == shape.size();
+    Json dims = Json::array();
+    SizeExpression count(1);
+    for (const std::int64_t dim : reduced(node)) is_kept[index_of(dim)] = 1;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (is_kept[d] == 0) continue;
+      dims.push_back(d);
+      count = count * shape[d];
+    }
+    const Json sum = insert(id, result.name + ":sum", "aten.sum.dim_IntList",
+                            Json::array({mention(operand)}), {{"dim", dims}, {"keepdim", keeps}},
+                            shapes_.of(node.outputs.front()), result.shape, result.dtype);
+    const Json rows = nodes_.value(count);
+    const std::string name = "size." + count.text() + "." + type_text(result.dtype);
+    const Json number = nodes_.add(name, "aten._to_copy.default", Json::array({rows}),
+                                   {{"dtype", type_text(result.dtype)}}, {}, result.dtype);
+    replace(id, "aten.div.Tensor", Json::array({sum, number}), Json::object());
+  }
+
+  std::vector<std::int64_t> reduced(const Node& node) const {
+    const auto rank = static_cast<std::int64_t>(graph_.tensor(node.inputs.front()).shape.size());
+    std::vector<std::int64_t> dims;
+    if (functional_name(node.op_type) == "mean") {
+      const BoundNode bound(graph_, node, find_op(node.op_type)->schema);
+      if (const BoundArgument* found = bound.find("dim");
+          found != nullptr && found->kind == BoundArgument::Kind::kValue &&
+          !found->value.is_null()) {
+        dims = bound.integers("dim");
+      }
+      for (std::int64_t& dim : dims) dim += dim < 0 ? rank : 0;
+      if (!dims.empty()) return dims;
+    }
+    const std::int64_t first =
+        functional_name(node.op_type) == "mean" ? 0 : rank - spatial_rank(node.op_type);
+    for (std::int64_t d = first; d < rank; ++d) dims.push_back(d);
+    return dims;
+  }
+
+  void rewrite_last_row(NodeId id, const NodeRule& rule) {
+    const Node& node = graph_.node(id);
+    const Place& place = rule.needs.back().places.front();
+    const TensorId operand = node.inputs.front();
+    const TensorInfo& result = graph_.tensor(node.outputs.front());
+    const SizeExpression& size = shapes_.of(operand)[index_of(place.dim)];
+    const Json last = nodes_.value(size - 1);
+    const Json index =
+        nodes_.add("size." + (size - 1).text() + ".row", "aten.view.default", Json::array({last}),
+                   {{"size", Json::array({1})}}, {1}, DType::kInt64);
+    Json inputs = Json::array({mention(operand), index});
+    Json attrs{{"dim", place.dim}};
+    SizeShape shape = shapes_.of(operand);
+    Shape numbers = graph_.tensor(operand).shape;
+    if (result.shape.size() == numbers.size()) {
+      return replace(id, "aten.index_select.default", std::move(inputs), std::move(attrs));
+    }
+    shape[index_of(place.dim)] = SizeExpression(1);
+    numbers[index_of(place.dim)] = 1;
+    const Json row = insert(id, result.name + ":row", "aten.index_select.default",
+                            std::move(inputs), std::move(attrs), shape, numbers, result.dtype);
+    replace(id, "aten.squeeze.dim", Json::array({row}), {{"dim", place.dim}});
+  }
+
+  void add_attention_mask(NodeId id, const BoundNode& bound) {
+    const Node& node = graph_.node(id);
+    const TensorId key = *bound.tensor("key");
+    const SizeShape& shape = shapes_.of(key);
+    const SizeExpression& keys = shape[shape.size() - 2];
+    const std::int64_t capacity = graph_.tensor(key).shape[shape.size() - 2];
+    Shape numbers(shape.size(), 1);
+    numbers.back() = capacity;
+    const std::string name = "keys." + keys.text() + "." + std::to_string(numbers.size());
+    SizeShape mask(shape.size(), SizeExpression(1));
+    mask.back() = keys;
+    added_[name] = mask;
+    const Json ones =
+        nodes_.add(name, "aten.ones.default", Json::array(),
+                   {{"size", numbers}, {"dtype", type_text(DType::kBool)}}, numbers, DType::kBool);
+    Json inputs = Json::array();
+    for (const TensorId input : node.inputs) inputs.push_back(mention(input));
+    inputs.push_back(ones);
+    Json attrs = node.attrs();
+    attrs.erase("attn_mask");
+    if (Json* none = find_member(attrs, "_none_args"); none != nullptr && none->is_array()) {
+      Json rest = Json::array();
+      for (const Json& argument : *none) {
+        if (argument != "attn_mask") rest.push_back(argument);
+      }
+      if (rest.empty()) {
+        attrs.erase("_none_args");
+      } else {
+        *none = std::move(rest);
+      }
+    }
+    replace(id, node.op_type, std::move(inputs), std::move(attrs));
+  }
+
+  Graph& graph_;
+  const TensorSizes& shapes_;
+  AddedSizes& added_;
+  GraphEditor editor_;
+  SizeNodes nodes_;
+};
+
+bool wants_rewriting(const Graph& graph, NodeId id, const PaddingAnalysis& analysis) {
+  const NodeRule& rule = analysis.rules[id];
+  if (rule.rewriting != Rewriting::kLastRow) return rule.rewriting != Rewriting::kNone;
+  return !is_met(rule.needs.back(), graph.node(id), analysis.tails);
+}
+
+}  // namespace
+
+bool rewrite_rows(Graph& graph, const PaddingAnalysis& analysis, const PaddedSizes& sizes,
+                  const TensorSizes& shapes, AddedSizes& added) {
+  std::vector<NodeId> wanted;
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+    if (wants_rewriting(graph, id, analysis)) wanted.push_back(id);
+  }
+  if (wanted.empty()) return false;
+  RowRewriter rewriter(graph, sizes, shapes, added);
+  for (const NodeId id : wanted) rewriter.rewrite(id, analysis.rules[id]);
+  rewriter.commit();
+  return true;
+}
+
+}  // namespace npu::padding

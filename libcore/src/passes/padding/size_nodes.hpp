@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph_editor.hpp"
+#include "passes/padding/padded_sizes.hpp"
+
+namespace npu::padding {
+
+/// The name of the graph input that has the valid size of a symbol: "npu.n.S".
+std::string valid_input_name(const std::string& symbol);
+
+/// Writes sizes as nodes that compute them, each once: int64 tensors without dimensions.
+class SizeNodes {
+ public:
+  SizeNodes(const Graph& graph, const PaddedSizes& sizes, GraphEditor& editor)
+      : graph_(graph), sizes_(sizes), editor_(editor) {}
+
+  /// The mention of a tensor that has the value of an expression with symbols, for operands.
+  Json value(const SizeExpression& size);
+  /// A node in front of all others, with one result of its name; its mention.
+  Json add(const std::string& name, const std::string& op_type, Json inputs, Json attrs,
+           const Shape& shape, DType dtype);
+
+ private:
+  const Graph& graph_;
+  const PaddedSizes& sizes_;
+  GraphEditor& editor_;
+  std::map<std::string, Json, std::less<>> known_;  // by text
+};
+
+/// What a tensor without dimensions computes of valid sizes, read from the nodes in front of it;
+/// nothing if they compute anything else.
+std::optional<SizeExpression> computed_size(const Graph& graph, const PaddedSizes& sizes,
+                                            TensorId id);
+
+}  // namespace npu::padding

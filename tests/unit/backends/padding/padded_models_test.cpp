@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole models on the device "cpu": padded at the capacity, and bound at the exact size.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "npu/compile/compiler.hpp"
+#include "npu/partition/partition_plan.hpp"
+#include "npu/runtime/executor.hpp"
+#include "npu/target/target.hpp"
+#include "passes/padding/pad_graph.hpp"
+#include "template_lines.hpp"
+
+using namespace npu;
+using namespace npu::test;
+
+namespace {
+
+Tensor drawn(const TensorInfo& tensor, std::mt19937& random) {
+  Tensor values(tensor.dtype, tensor.shape);
+  for (std::int64_t i = 0; i < values.element_count(); ++i) {
+    if (tensor.dtype == DType::kInt64) {
+      values.as_mutable<std::int64_t>()[i] = static_cast<std::int64_t>(random() % 7);
+    } else {
+      values.as_mutable<float>()[i] = std::uniform_real_distribution<float>(-1, 1)(random);
+    }
+  }
+  return values;
+}
+
+std::vector<Tensor> run_on_cpu(Graph& graph, const std::vector<Tensor>& inputs) {
+  for (Node& node : graph.nodes()) node.device = "cpu";
+  const Target target = load_target("host");
+  std::vector<Tensor> weights;
+  for (const TensorInfo& tensor : graph.tensors()) {
+    std::mt19937 random(static_cast<unsigned>(std::hash<std::string>()(tensor.name)));
+    weights.push_back(tensor.kind == TensorKind::kWeight ? drawn(tensor, random) : Tensor());
+  }
+  const PartitionPlan plan = single_partition_plan(graph, "cpu");
+  ExecutorOptions options;
+  options.threads = 1;
+  Executor executor = compile_and_load(graph, plan, target, weights, options);
+  return executor.run(inputs, nullptr);
+}
+
+/// Element `at` of `to` is that of `from` whose index is the same, but at most the last one.
+Tensor resized(const Tensor& from, const Shape& shape) {
+  Tensor to(from.dtype(), shape);
+  const auto size = static_cast<std::int64_t>(dtype_size(from.dtype()));
+  for (std::int64_t i = 0; i < to.element_count(); ++i) {
+    std::int64_t rest = i;
+    std::int64_t place = 0;
+    std::int64_t step = 1;
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      place += std::min(rest % shape[d], from.shape()[d] - 1) * step;
+      rest /= shape[d];
+      step *= from.shape()[d];
+    }
+    std::copy_n(from.data() + place * size, size, to.mutable_data() + i * size);
+  }
+  return to;
+}
+
+void check_sizes(const std::string& lines, const SizeBindings& capacities,
+                 const std::vector<SizeBindings>& sizes) {
+  INFO(lines);
+  const Template model = template_of(lines);
+  Diagnostics faults;
+  PaddedGraph padded = pad_graph(model, capacities, faults);
+  for (const Diagnostic& fault : faults.entries()) FAIL(format_diagnostic(fault));
+  for (const SizeBindings& size : sizes) {
+    Graph exact = bind_sizes(model, size, faults);
+    std::mt19937 random(17);
+    std::vector<Tensor> inputs;
+    std::vector<Tensor> padded_inputs;
+    for (const TensorId id : exact.graph_inputs())
+      inputs.push_back(drawn(exact.tensor(id), random));
+    for (std::size_t i = 0; i < padded.graph.graph_inputs().size(); ++i) {
+      const TensorInfo& tensor = padded.graph.tensor(padded.graph.graph_inputs()[i]);
+      if (i < inputs.size()) {
+        padded_inputs.push_back(resized(inputs[i], tensor.shape));
+      } else {
+        Tensor count(DType::kInt64, {});
+        count.as_mutable<std::int64_t>()[0] = size.at(tensor.name.substr(6));  // behind npu.n.
+        padded_inputs.push_back(count);
+      }
+    }
+    const std::vector<Tensor> wanted = run_on_cpu(exact, inputs);
+    const std::vector<Tensor> found = run_on_cpu(padded.graph, padded_inputs);
+    for (std::size_t r = 0; r < wanted.size(); ++r) {
+      const Tensor cut = resized(found[r], wanted[r].shape());
+      double worst = 0;
+      for (std::int64_t i = 0; i < cut.element_count(); ++i) {
+        worst = std::max(worst, std::abs(cut.value_as_double(i) - wanted[r].value_as_double(i)));
+        if (std::isnan(cut.value_as_double(i))) worst = INFINITY;
+      }
+      INFO(bindings_text(size));
+      CHECK(worst < 1e-5);
+    }
+  }
+}
+
+std::vector<SizeBindings> all_up_to(std::int64_t capacity) {
+  std::vector<SizeBindings> sizes;
+  for (std::int64_t n = 1; n <= capacity; ++n) sizes.push_back({{"S", n}});
+  return sizes;
+}
+
+}  // namespace
+
+TEST_CASE("a text encoder with positions, a mask and a mean", "[padding]") {
+  check_sizes(R"(
+    size S 1..12; input ids [2,S] int64; input mask [2,1,1,S]; weight table [7,8]
+    weight places [20,8]; weight g [8]; weight b [8]; weight w [8,8]
+    i = arange() [S] int64 {"end": "S"}
+    p = embedding(places, i) [S,8]
+    e = embedding(table, ids) [2,S,8]
+    h = add.Tensor(e, p) [2,S,8]
+    n = layer_norm(h, g, b) [2,S,8] {"normalized_shape": [8]}
+    q = linear(n, w) [2,S,8]
+    v = view(q) [2,S,2,4] {"size": [2, "S", 2, 4]}
+    t = transpose.int(v) [2,2,S,4] {"dim0": 1, "dim1": 2}
+    k = transpose.int(t) [2,2,4,S] {"dim0": 2, "dim1": 3}
+    s = matmul(t, k) [2,2,S,S]
+    m = add.Tensor(s, mask) [2,2,S,S]
+    r = softmax.int(m) [2,2,S,S] {"dim": -1}
+    o = matmul(r, t) [2,2,S,4]
+    a = scaled_dot_product_attention(o, t, t) [2,2,S,4]
+    c = transpose.int(a) [2,S,2,4] {"dim0": 1, "dim1": 2}
+    f = reshape(c) [2,S,8] {"shape": [2, "S", 8]}
+    y = mean.dim(f) [2,8] {"dim": [1]}
+    z = select.int(f) [2,8] {"dim": 1, "index": -1}
+    output f; output y; output z)",
+              {{"S", 12}}, all_up_to(12));
+}
+
+TEST_CASE("a network of convolutions with strides and pooling", "[padding]") {
+  check_sizes(R"(
+    size S 1..12; size T 4..9; input x [1,2,S,T]; weight w [3,2,3,3]; weight b [3]
+    weight u [3,3,3,3]
+    c = conv2d(x, w, b) [1,3,"(S - 1) // 2 + 1",T] {"stride": [2, 1], "padding": [1, 1]}
+    r = relu(c) [1,3,"(S - 1) // 2 + 1",T]
+    p = max_pool2d(r) [1,3,"(S - 1) // 2 + 1",T] {"kernel_size": [3, 3], "stride": [1, 1], "padding": [1, 1]}
+    d = conv2d(p, u) [1,3,"(S - 1) // 2 + 1",T] {"padding": [1, 1]}
+    g = adaptive_avg_pool2d(d) [1,3,1,1] {"output_size": [1, 1]}
+    m = upsample_bilinear2d(d) [1,3,"2*((S - 1) // 2) + 2",2*T] {"output_size": ["2*((S - 1) // 2) + 2", "2*T"], "align_corners": false}
+    output d; output g; output m)",
+              {{"S", 12}, {"T", 9}},
+              {{{"S", 1}, {"T", 4}},
+               {{"S", 2}, {"T", 9}},
+               {{"S", 5}, {"T", 5}},
+               {{"S", 8}, {"T", 7}},
+               {{"S", 11}, {"T", 6}},
+               {{"S", 12}, {"T", 9}}});
+}
+
+TEST_CASE("a tagger with a recurrence, and indices that count on", "[padding]") {
+  check_sizes(R"(
+    size S 1..9; input x [1,S,3]; input i [1,S] int64; weight h [1,1,2]; weight c [1,1,2]
+    weight a [8,3]; weight b [8,2]; weight t [64,2]
+    l = aten.lstm.input(x, h, c, a, b) [1,S,2] | [1,1,2] | [1,1,2] {"_tensor_list_sizes": [2, 2], "has_biases": false, "num_layers": 1, "dropout": 0.0, "train": false, "bidirectional": false, "batch_first": true}
+    k = cumsum(i) [1,S] int64 {"dim": 1}
+    e = embedding(t, k) [1,S,2]
+    y = mul.Tensor(l_0, e) [1,S,2]
+    m = amax(y) [1,2] {"dim": [1]}
+    z = select.int(y) [1,2] {"dim": 1, "index": -1}
+    s = sum.dim_IntList(y) [1,2] {"dim": [1]}
+    output y; output m; output z; output s)",
+              {{"S", 9}}, all_up_to(9));
+}

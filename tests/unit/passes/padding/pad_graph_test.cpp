@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/padding/pad_graph.hpp"
+
+#include <string>
+
+#include "catch.hpp"
+#include "graph_builder.hpp"
+#include "template_lines.hpp"
+
+using namespace npu;
+using namespace npu::test;
+
+namespace {
+
+PaddedGraph padded(std::string_view lines, const SizeBindings& capacities) {
+  Diagnostics faults;
+  PaddedGraph result = pad_graph(template_of(lines), capacities, faults);
+  for (const Diagnostic& fault : faults.entries()) FAIL_CHECK(format_diagnostic(fault));
+  return result;
+}
+
+std::string refusal(std::string_view lines, const SizeBindings& capacities) {
+  Diagnostics faults;
+  pad_graph(template_of(lines), capacities, faults);
+  std::string text;
+  for (const Diagnostic& fault : faults.entries()) text += (text.empty() ? "" : "; ") + fault.text;
+  return text;
+}
+
+// "x 1 S R; y 1 S F": what is proved.
+std::string claims(const padding::PaddingSection& section) {
+  std::string text;
+  for (const padding::PaddedTensor& entry : section.tensors) {
+    text += (text.empty() ? "" : "; ") + entry.name + " " + std::to_string(entry.dim) + " " +
+            entry.size.text() + " " + entry.tail.text();
+  }
+  return text;
+}
+
+// "mask zero on x of dim 1 for y"
+std::string masks(const padding::PaddingSection& section) {
+  std::string text;
+  for (const padding::PaddingMask& mask : section.masks) {
+    text += (text.empty() ? "" : "; ") + std::string(padding::fill_name(mask.fill)) + " on " +
+            mask.tensor + " dim " + std::to_string(mask.dim) + " for";
+    for (const std::string& reader : mask.readers) text += " " + reader;
+  }
+  return text;
+}
+
+std::string ops(const Graph& graph) {
+  std::string text;
+  for (const Node& node : graph.nodes()) {
+    text += (text.empty() ? "" : " ") + node.name + ":" + node.op_type;
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("padding: rows that ops treat alike need nothing", "[padding]") {
+  const PaddedGraph result = padded(R"(
+    size S 1..64; input x [1,S,8]; weight w [8,8]; weight g [8]
+    a = linear(x, w) [1,S,8]
+    b = layer_norm(a, g) [1,S,8] {"normalized_shape": [8], "_none_args": ["bias"]}
+    c = log(b) [1,S,8]
+    output c)",
+                                    {{"S", 16}});
+  CHECK(claims(result.padding) == "x 1 S R; a 1 S R; b 1 S R; c 1 S R");
+  CHECK(result.padding.masks.empty());
+  CHECK(result.graph.graph_inputs().size() == 1);
+  CHECK(format_padding(result.padding) == "padding of S proved for 1..16: 4 tensors, 0 masks\n");
+}
+
+TEST_CASE("padding: a size with one value beside one that varies", "[padding]") {
+  const PaddedGraph result = padded(R"(
+    size B 1..8; size S 1..64; input x [B,S,8]
+    y = relu(x) [B,S,8]
+    output y)",
+                                    {{"B", 1}, {"S", 16}});
+  CHECK(claims(result.padding) == "x 1 S R; y 1 S R");
+}
+
+TEST_CASE("padding: a sum over rows is masked where that is cheapest", "[padding]") {
+  // relu keeps zeros, and x is smaller than what is expanded from it.
+  const PaddedGraph result = padded(R"(
+    size S 1..64; input x [1,S,1]; input y [1,S,8]
+    a = relu(x) [1,S,1]
+    b = mul.Tensor(a, y) [1,S,8]
+    c = sum.dim_IntList(b) [1,8] {"dim": [1]}
+    output c)",
+                                    {{"S", 16}});
+  CHECK(masks(result.padding) == "zero on x dim 1 for a");
+  CHECK(result.padding.cut == 64);
+  CHECK(result.padding.flow == 64);
+  CHECK(claims(result.padding) == "x 1 S R; y 1 S R; x:tail 1 S Z; a 1 S Z; b 1 S Z");
+  CHECK(result.padding.symbols[0].valid == "npu.n.S");
+  CHECK(result.graph.tensor(result.graph.graph_inputs().back()).name == "npu.n.S");
+}
+
+TEST_CASE("padding: attention is masked at its small mask", "[padding]") {
+  constexpr auto kBert = R"(
+    size S 1..64; input x [2,S,16]; input mask [2,1,1,S]
+    q = view(x) [2,S,4,4] {"size": [2, "S", 4, 4]}
+    h = transpose.int(q) [2,4,S,4] {"dim0": 1, "dim1": 2}
+    k = transpose.int(h) [2,4,4,S] {"dim0": 2, "dim1": 3}
+    scores = matmul(h, k) [2,4,S,S]
+    masked = add.Tensor(scores, mask) [2,4,S,S]
+    shares = softmax.int(masked) [2,4,S,S] {"dim": -1}
+    mixed = matmul(shares, h) [2,4,S,4]
+    back = transpose.int(mixed) [2,S,4,4] {"dim0": 1, "dim1": 2}
+    y = view(back) [2,S,16] {"size": [2, "S", 16]}
+    output y)";
+  const PaddedGraph result = padded(kBert, {{"S", 32}});
+  CHECK(masks(result.padding) == "lowest on mask dim 3 for masked");
+  CHECK(result.padding.cut == 2 * 32 * 4);
+  CHECK(claims(result.padding).ends_with("y 1 S R"));
+}
+
+TEST_CASE("padding: attention without a mask gets one", "[padding]") {
+  const PaddedGraph result = padded(R"(
+    size S 1..64; input q [2,4,S,8]; input k [2,4,S,8]
+    y = scaled_dot_product_attention(q, k, k) [2,4,S,8] {"_none_args": ["attn_mask"]}
+    z = scaled_dot_product_attention(y, k, k) [2,4,S,8]
+    output z)",
+                                    {{"S", 32}});
+  CHECK(masks(result.padding) == "zero on keys.S.4 dim 3 for y z");
+  CHECK(result.padding.cut == 32);
+  // A causal one sees no rows behind its own.
+  const PaddedGraph causal = padded(R"(
+    size S 1..64; input q [2,4,S,8]; input k [2,4,S,8]
+    y = scaled_dot_product_attention(q, k, k) [2,4,S,8] {"is_causal": true}
+    output y)",
+                                    {{"S", 32}});
+  CHECK(causal.padding.masks.empty());
+  CHECK(claims(causal.padding) == "q 2 S R; k 2 S R; y 2 S F");
+}
+
+TEST_CASE("padding: a mean becomes a sum over the number of rows", "[padding]") {
+  const PaddedGraph result = padded(R"(
+    size S 1..64; input x [2,S,8]
+    y = mean.dim(x) [2,8] {"dim": [1], "keepdim": false}
+    output y)",
+                                    {{"S", 16}});
+  CHECK(ops(result.graph) ==
+        "x:tail:npu.tail y:sum:aten.sum.dim_IntList size.S.float32:aten._to_copy.default "
+        "y:aten.div.Tensor");
+  CHECK(masks(result.padding) == "zero on x dim 1 for y:sum");
+}
+
+TEST_CASE("padding: a window that rounds has its size computed", "[padding]") {
+  const PaddedGraph result = padded(R"(
+    size H 8..64; input x [1,3,H,8]; weight w [4,3,3,3]
+    c = conv2d(x, w) [1,4,"(H - 1) // 2 + 1",4] {"stride": [2, 2], "padding": [1, 1]}
+    y = adaptive_avg_pool2d(c) [1,4,1,1] {"output_size": [1, 1]}
+    output y)",
+                                    {{"H", 32}});
+  CHECK(masks(result.padding) == "zero on x dim 2 for c; zero on c dim 2 for y:sum");
+}
+
+TEST_CASE("padding: the last row is read where it is", "[padding]") {
+  // It is repeated: nothing has to be computed.
+  const PaddedGraph easy = padded(R"(
+    size S 1..64; input x [2,S,8]
+    y = select.int(x) [2,8] {"dim": 1, "index": -1}
+    output y)",
+                                  {{"S", 16}});
+  CHECK(ops(easy.graph) == "y:aten.select.int");
+  const PaddedGraph hard = padded(R"(
+    size S 1..64; input x [2,S,8]
+    c = cumsum(x) [2,S,8] {"dim": 1}
+    y = select.int(c) [2,8] {"dim": 1, "index": -1}
+    output y)",
+                                  {{"S", 16}});
+  CHECK(ops(hard.graph) ==
+        "size.n.S.add.-1:aten.add.Scalar size.S - 1.row:aten.view.default c:aten.cumsum.default "
+        "y:row:aten.index_select.default y:aten.squeeze.dim");
+}
+
+TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
+  const auto of = [](const std::string& node) {
+    return refusal(
+        "size S 4..64; size T 1..8; input x [2,8,S]; input i [S] int64; input z [T,4]; "
+        "weight t [40,4]\n" +
+            node + "\noutput y",
+        {{"S", 32}, {"T", 4}});
+  };
+  CHECK(of(R"(y = flip(x) [2,8,S] {"dims": [2]})") ==
+        "node 'y': 'aten.flip' moves rows of the padded dimension 2; compile for exact sizes with "
+        "--bind, or leave it out of the bucketed part");
+  CHECK(of(R"(y = group_norm(x) [2,8,S] {"num_groups": 2, "_none_args": ["weight", "bias"]})") ==
+        "node 'y': a group norm over 'S' mixes padding into its statistics (no rule yet)");
+  CHECK(of(R"(y = select.int(x) [2,8] {"dim": 2, "index": -3})") ==
+        "node 'y': index -3 counts from the end of the padded size 'S'");
+  CHECK(of(R"(y = add.Scalar(x) [2,8,S] {"other": "S"})") ==
+        "node 'y': attribute 'other' varies with 'S' other than as a shape");
+  CHECK(of(R"(y = argsort(x) [2,8,S] int64 {"dim": -1})")
+            .starts_with("node 'y': 'aten.argsort' moves rows of the padded dimension 2"));
+  CHECK(of(R"(y = cat(x, x) [2,8,"2*S"] {"dim": 2, "_tensor_list_sizes": [2]})") ==
+        "node 'y': what follows the padded size 'S' in a concatenation would stand behind its "
+        "padding");
+  CHECK(of(R"(y = view(x) [16*S] {"size": ["16*S"]})").find("moves rows of the padded size") !=
+        std::string::npos);
+  CHECK(of(R"(y = avg_pool1d(x) [2,8,S] {"kernel_size": [3], "stride": [1], "padding": [1], )"
+           R"("count_include_pad": false})") ==
+        "node 'y': an average pool whose divisor leaves padding out depends on 'S'");
+  CHECK(of(R"(y = npu.unknown(x) [2,8,S])") ==
+        "node 'y': there is no padding rule for this operator");
+}
+
+TEST_CASE("padding: indices behind the valid ones stay in range", "[padding]") {
+  // cumsum counts on: the last valid index is repeated.
+  const PaddedGraph result = padded(R"(
+    size S 1..64; input m [1,S] int64; weight t [70,4]
+    c = cumsum(m) [1,S] int64 {"dim": 1}
+    y = embedding(t, c) [1,S,4]
+    output y)",
+                                    {{"S", 64}});
+  CHECK(masks(result.padding) == "edge on c dim 1 for y");
+  // Those that no input decides are in range at the capacity, or the model is wrong.
+  const PaddedGraph fixed = padded(R"(
+    size S 1..64; input x [S,4]; weight t [70,4]
+    i = arange() [S] int64 {"end": "S"}
+    e = embedding(t, i) [S,4]
+    y = add.Tensor(e, x) [S,4]
+    output y)",
+                                   {{"S", 64}});
+  CHECK(fixed.padding.masks.empty());
+  CHECK(claims(fixed.padding) == "x 0 S R; i 0 S F; e 0 S F; y 0 S F");
+}
+
+TEST_CASE("padding: a changed certificate is refused", "[padding]") {
+  const PaddedGraph result = padded(R"(
+    size S 1..64; input x [1,S,4]; input y [1,S,8]; weight w [8,4]
+    a = relu(x) [1,S,4]
+    l = linear(a, w) [1,S,8]
+    b = mul.Tensor(l, y) [1,S,8]
+    c = sum.dim_IntList(b) [1,8] {"dim": [1]}
+    m = amax(y) [1,8] {"dim": [1]}
+    o = add.Tensor(c, m) [1,8]
+    output o)",
+                                    {{"S", 16}});
+  const Json section = *result.graph.npu_member("padding");
+  const auto faults = [&](const Json& changed) {
+    Graph graph = result.graph;
+    graph.set_npu_member("padding", changed);
+    Diagnostics diagnostics;
+    verify_padding(graph, diagnostics);
+    return diagnostics.error_count();
+  };
+  CHECK(faults(section) == 0);
+  for (std::size_t i = 0; i < section["tensors"].size(); ++i) {
+    for (const char* other : {"R", "Z", "N", "F", "A", "RZ", "RN"}) {
+      Json changed = section;
+      if (changed["tensors"][i][3] == other) continue;
+      changed["tensors"][i][3] = other;
+      INFO(changed["tensors"][i].dump());
+      CHECK(faults(changed) > 0);
+    }
+    for (const char* other : {"S + 1", "S - 1", "16", "(S + 16) // 2", "T", "", "min(S, 4)"}) {
+      Json changed = section;
+      changed["tensors"][i][2] = other;
+      INFO(changed["tensors"][i].dump());
+      CHECK(faults(changed) > 0);
+    }
+    Json changed = section;
+    changed["tensors"].erase(i);
+    CHECK(faults(changed) > 0);
+  }
+  for (std::size_t i = 0; i < section["masks"].size(); ++i) {
+    Json changed = section;
+    changed["masks"][i]["fill"] = "edge";
+    CHECK(faults(changed) > 0);
+    changed = section;
+    changed["masks"][i]["bytes"] = 1;
+    CHECK(faults(changed) > 0);
+    changed = section;
+    changed["masks"].erase(i);
+    CHECK(faults(changed) > 0);
+  }
+  Json changed = section;
+  changed["symbols"]["S"]["capacity"] = 17;
+  CHECK(faults(changed) > 0);
+  changed = section;
+  changed["symbols"]["S"]["valid"] = "x";
+  CHECK(faults(changed) > 0);
+  changed = section;
+  changed["flow"] = 1 << 30;
+  CHECK(faults(changed) > 0);
+}
+
+TEST_CASE("padding: rows that are finite stay so behind a mask of minus infinity", "[padding]") {
+  // Positions that are added leave rows finite, no copies: one mask for all layers.
+  const PaddedGraph result = padded(R"(
+    size S 1..64; input x [1,S,8]; input mask [1,1,S]; weight t [64,8]
+    i = arange() [S] int64 {"end": "S"}
+    e = embedding(t, i) [S,8]
+    h = add.Tensor(x, e) [1,S,8]
+    k = transpose.int(h) [1,8,S] {"dim0": 1, "dim1": 2}
+    s = matmul(h, k) [1,S,S]
+    m = add.Tensor(s, mask) [1,S,S]
+    p = softmax.int(m) [1,S,S] {"dim": -1}
+    v = matmul(p, h) [1,S,8]
+    k2 = transpose.int(v) [1,8,S] {"dim0": 1, "dim1": 2}
+    s2 = matmul(v, k2) [1,S,S]
+    m2 = add.Tensor(s2, mask) [1,S,S]
+    p2 = softmax.int(m2) [1,S,S] {"dim": -1}
+    y = matmul(p2, v) [1,S,8]
+    output y)",
+                                    {{"S", 32}});
+  CHECK(masks(result.padding) == "lowest on mask dim 2 for m m2");
+  CHECK(claims(result.padding).ends_with("y 1 S F"));
+}
