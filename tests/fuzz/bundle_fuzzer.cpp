@@ -86,9 +86,22 @@ void read_all(std::string_view bytes) {
         sum += std::to_integer<unsigned>(data.get()[k]);
       }
     }
-    for (const npu::BundlePartition& partition : bundle->partitions()) {
-      require(partition.section < bundle->sections().size(), "a blob's section exists");
+    require(!bundle->entries().empty(), "there is an entry");
+    for (std::size_t i = 0; i < bundle->entries().size(); ++i) {
+      const npu::BundleEntry& entry = bundle->entries()[i];
+      for (const npu::BundlePartition& partition : entry.partitions) {
+        require(partition.section < bundle->sections().size(), "a blob's section exists");
+      }
+      for (const std::size_t place : entry.weights) {
+        require(place < bundle->weights().size(), "a weight of an entry exists");
+      }
+      npu::Diagnostics diagnostics;
+      try {
+        npu::read_graph(bundle->document(i), "fuzz", diagnostics);
+      } catch (const npu::Error&) {  // the text is no document
+      }
     }
+    for (const char byte : bundle->template_document()) sum += static_cast<unsigned char>(byte);
     for (const npu::BundleWeight& weight : bundle->weights()) {
       try {
         const npu::Tensor tensor = bundle->weight(weight);
@@ -98,8 +111,6 @@ void read_all(std::string_view bytes) {
       } catch (const npu::Error&) {  // a bool that is neither 0 nor 1
       }
     }
-    npu::Diagnostics diagnostics;
-    npu::read_graph(bundle->document(), "fuzz", diagnostics);
     require(!npu::format_bundle(*bundle).empty(), "a bundle has a description");
     require(npu::bundle_info(*bundle).is_object(), "and one in JSON");
     volatile unsigned used = sum;

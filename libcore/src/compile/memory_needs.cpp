@@ -71,7 +71,11 @@ class DeviceSum {
 
   void add(std::size_t index, const Partition& partition, const CompiledPartition& compiled,
            const MemoryReport& report) {
-    const MemoryBytes bytes = sum_of(report.memories);
+    MemoryBytes bytes = sum_of(report.memories);
+    // Programs of one blob are one model.
+    if (!compiled.program.empty() && !blobs_.insert(compiled.blob.data.get()).second) {
+      bytes.weights = bytes.other = 0;
+    }
     std::uint64_t weights = bytes.weights;
     if (!compiled.holds_weights && shares_weights(compiled.backend)) {
       for (const TensorId id : partition.boundary.weights) {
@@ -124,6 +128,7 @@ class DeviceSum {
   DeviceMemoryNeed need_;
   std::set<TensorId> shared_;
   std::set<TensorId> boundary_;
+  std::set<const std::byte*> blobs_;  // of several programs
 };
 
 std::string cell(std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); }

@@ -50,6 +50,10 @@ PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelO
                                        "; compile the model again");
   }
   PreparedModel model;
+  if (!bundle.template_document().empty()) {
+    throw Error(ErrorCode::kUnsupported, "is compiled for several sizes, which nothing runs",
+                {.file = bundle.name()});
+  }
   graph = read_graph(bundle.document(), bundle.name() + " (document)", diagnostics);
   if (diagnostics.has_errors()) return model;
   graph.file = bundle.name();

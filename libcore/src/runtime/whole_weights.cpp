@@ -8,11 +8,13 @@
 namespace npu {
 
 std::vector<Tensor> whole_weights(const Bundle& bundle, const Graph& graph,
-                                  const WeightSource& given, Diagnostics& diagnostics) {
+                                  const WeightSource& given, Diagnostics& diagnostics,
+                                  std::size_t entry) {
   std::vector<Tensor> weights(graph.tensors().size());
-  for (const BundleWeight& entry : bundle.weights()) {
-    const TensorId id = graph.find_tensor(entry.name);
-    if (id.valid()) weights[index_of(id)] = bundle.weight(entry);
+  for (const std::size_t place : bundle.entries()[entry].weights) {
+    const BundleWeight& stored = bundle.weights()[place];
+    const TensorId id = graph.find_tensor(stored.name);
+    if (id.valid()) weights[index_of(id)] = bundle.weight(stored);
   }
   bool complete = true;
   for (std::size_t i = 0; i < weights.size(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "npu/compile/bundle.hpp"
@@ -11,10 +12,11 @@
 
 namespace npu {
 
-/// Every weight of a graph that a bundle was made of, by TensorId: those in the bundle, or, if it
+/// Every weight of a graph that a bundle was made of, by TensorId: those of an entry, or, if it
 /// lacks one, all from the source that was given or from the seed that the bundle names. Throws
 /// what load_weights throws.
 std::vector<Tensor> whole_weights(const Bundle& bundle, const Graph& graph,
-                                  const WeightSource& given, Diagnostics& diagnostics);
+                                  const WeightSource& given, Diagnostics& diagnostics,
+                                  std::size_t entry = 0);
 
 }  // namespace npu

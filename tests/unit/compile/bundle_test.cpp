@@ -28,25 +28,48 @@ BundleContent sample() {
   content.producer = "test";
   content.target = "host";
   content.precision = "f32";
-  content.document = "{\"nodes\": []}";
+  content.entries.front().document = "{\"nodes\": []}";
   content.provenance["model"] = "sample";
   for (const std::string blob : {"first blob", "second"}) {
-    content.partitions.push_back({{.device = "cpu",
-                                   .backend = "aten",
-                                   .backend_version = "1",
-                                   .fingerprint = "any",
-                                   .section = 0,
-                                   .holds_weights = false,
-                                   .report = Json{{"nodes", 1}}},
-                                  bytes_of(blob),
-                                  blob.size()});
+    content.entries.front().partitions.push_back({{.device = "cpu",
+                                                   .backend = "aten",
+                                                   .backend_version = "1",
+                                                   .fingerprint = "any",
+                                                   .section = 0,
+                                                   .holds_weights = false,
+                                                   .report = Json{{"nodes", 1}}},
+                                                  bytes_of(blob),
+                                                  blob.size()});
   }
   Tensor floats(DType::kFloat32, {2, 3});
   for (int i = 0; i < 6; ++i) floats.as_mutable<float>()[i] = static_cast<float>(i);
-  content.weights.emplace_back("w", floats);
-  content.weights.emplace_back("scalar", Tensor(DType::kInt64, {}));
-  content.weights.emplace_back("none", Tensor(DType::kFloat32, {0}));
-  content.weights.emplace_back("mask", Tensor(DType::kBool, {3}));
+  content.entries.front().weights.emplace_back("w", floats);
+  content.entries.front().weights.emplace_back("scalar", Tensor(DType::kInt64, {}));
+  content.entries.front().weights.emplace_back("none", Tensor(DType::kFloat32, {0}));
+  content.entries.front().weights.emplace_back("mask", Tensor(DType::kBool, {3}));
+  return content;
+}
+
+/// Two sizes of a model: one blob for both, and weights of which one differs.
+BundleContent sized_sample() {
+  BundleContent content = sample();
+  content.template_document = R"({"npu": {"symbols": {"S": {}}}})";
+  BundleContent::Entry& small = content.entries.front();
+  small.partitions.pop_back();
+  small.weights.resize(2);
+  small.name = "S=8";
+  small.bound = {{"S", 8}};
+  small.predicted_us = 1.5;
+  BundleContent::Entry large = small;
+  large.name = "S=16";
+  large.bound = {{"S", 16}};
+  large.predicted_us = 3;
+  large.document = R"({"nodes": [], "graph_outputs": []})";
+  large.weights.front().second = Tensor(DType::kFloat32, {2, 3});
+  std::memcpy(large.weights.front().second.mutable_data(), small.weights.front().second.data(), 24);
+  large.weights.back().second = Tensor(DType::kInt64, {});
+  large.weights.back().second.as_mutable<std::int64_t>()[0] = 7;
+  content.entries.push_back(std::move(large));
   return content;
 }
 
@@ -138,8 +161,47 @@ const std::vector<Forgery>& forgeries() {
       {"weight-not-aligned", [](Json& m) { m["weights"][0]["offset"] = 1; },
        "does not lie in section"},
       {"weight-twice", [](Json& m) { m["weights"][1]["name"] = "w"; }, "stands there twice"},
+      {"weights-without-section",
+       [](Json& m) {
+         m["sections"][3]["name"] = "other";
+         for (Json& weight : m["weights"]) weight["shape"] = {0};
+       },
+       "no section 'weights'"},
       {"target-missing", [](Json& m) { m.erase("target"); }, "is missing"},
       {"manifest-array", [](Json& m) { m = Json::array(); }, "expected an object"},
+  };
+  return list;
+}
+
+/// The same of a bundle with entries.
+const std::vector<Forgery>& entry_forgeries() {
+  static const std::vector<Forgery> list{
+      {"entries-missing", [](Json& m) { m.erase("entries"); }, "is missing"},
+      {"entries-none", [](Json& m) { m["entries"] = Json::array(); }, "at least one entry"},
+      {"entry-twice", [](Json& m) { m["entries"][1]["name"] = "S=8"; }, "stands there twice"},
+      {"entry-without-name", [](Json& m) { m["entries"][0]["name"] = ""; }, "needs a name"},
+      {"entry-bound-negative", [](Json& m) { m["entries"][0]["bound"]["S"] = -1; },
+       "expected integers of at least 0"},
+      {"entry-bound-huge", [](Json& m) { m["entries"][0]["bound"]["S"] = std::uint64_t{1} << 63; },
+       "expected integers of at least 0"},
+      {"entry-bound-list", [](Json& m) { m["entries"][0]["bound"] = {1}; }, "expected an object"},
+      {"entry-time-negative", [](Json& m) { m["entries"][0]["predicted_us"] = -1; },
+       "expected a number"},
+      {"entry-document-outside", [](Json& m) { m["entries"][0]["document"] = 5; },
+       "there is no section 5"},
+      {"entry-partition-outside",
+       [](Json& m) { m["entries"][0]["partitions"][0]["section"] = 1e9; }, "expected"},
+      {"entry-weight-outside", [](Json& m) { m["entries"][0]["weights"][0] = 3; },
+       "list of 3 weights"},
+      {"entry-weight-negative", [](Json& m) { m["entries"][0]["weights"][0] = -1; },
+       "list of 3 weights"},
+      {"entry-weight-twice",
+       [](Json& m) {
+         m["entries"][0]["weights"] = {0, 0};
+       },
+       "stands there twice"},
+      {"template-outside", [](Json& m) { m["template"] = 5; }, "there is no section 5"},
+      {"template-text", [](Json& m) { m["template"] = "0"; }, "expected"},
   };
   return list;
 }
@@ -152,11 +214,11 @@ TEST_CASE("a bundle holds what was written, aligned and in place", "[compile][bu
   write_bundle(folder / "b.npub", content);
   CHECK(Bundle::is_bundle(folder / "b.npub"));
   const auto bundle = Bundle::open(folder / "b.npub");
-  CHECK(bundle->document() == content.document);
+  CHECK(bundle->document() == content.entries.front().document);
   CHECK(bundle->target() == "host");
   CHECK(bundle->precision() == "f32");
-  REQUIRE(bundle->partitions().size() == 2);
-  const BundlePartition& second = bundle->partitions()[1];
+  REQUIRE(bundle->entries().front().partitions.size() == 2);
+  const BundlePartition& second = bundle->entries().front().partitions[1];
   CHECK(second.backend == "aten");
   CHECK(*second.report == Json{{"nodes", 1}});
   CHECK(std::memcmp(bundle->section(second.section).get(), "second", 6) == 0);
@@ -177,24 +239,81 @@ TEST_CASE("the same content gives the same bytes, in memory as in a file", "[com
   write_bundle(folder / "a", sample());
   const std::string bytes = bundle_bytes(sample());
   CHECK(read_file(folder / "a") == bytes);
-  CHECK(Bundle::from_bytes(bytes, "b")->document() == sample().document);
+  CHECK(Bundle::from_bytes(bytes, "b")->document() == sample().entries.front().document);
 }
 
 TEST_CASE("a bundle without partitions or weights is one", "[compile][bundle]") {
   BundleContent content = sample();
-  content.partitions.clear();
-  content.weights.clear();
-  CHECK(Bundle::from_bytes(bundle_bytes(content), "b")->partitions().empty());
+  content.entries.front().partitions.clear();
+  content.entries.front().weights.clear();
+  CHECK(Bundle::from_bytes(bundle_bytes(content), "b")->entries().front().partitions.empty());
+}
+
+TEST_CASE("entries of a bundle share what is equal", "[compile][bundle]") {
+  const BundleContent content = sized_sample();
+  const auto bundle = Bundle::from_bytes(bundle_bytes(content), "b");
+  CHECK(bundle->template_document() == content.template_document);
+  REQUIRE(bundle->entries().size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const BundleEntry& entry = bundle->entries()[i];
+    const BundleContent::Entry& written = content.entries[i];
+    CHECK(entry.name == written.name);
+    CHECK(entry.bound == written.bound);
+    CHECK(entry.predicted_us == written.predicted_us);
+    CHECK(bundle->document(i) == written.document);
+    REQUIRE(entry.partitions.size() == 1);
+    REQUIRE(entry.weights.size() == 2);
+    for (std::size_t w = 0; w < 2; ++w) {
+      const BundleWeight& weight = bundle->weights()[entry.weights[w]];
+      CHECK(weight.name == written.weights[w].first);
+      CHECK(std::memcmp(bundle->weight(weight).data(), written.weights[w].second.data(),
+                        written.weights[w].second.bytes()) == 0);
+    }
+  }
+  const auto& [small, large] = std::pair(bundle->entries()[0], bundle->entries()[1]);
+  CHECK(small.partitions[0].section == large.partitions[0].section);
+  CHECK(small.weights[0] == large.weights[0]);
+  CHECK(small.weights[1] != large.weights[1]);
+  CHECK(bundle->weights().size() == 3);
+  CHECK(bundle->sections().size() == 5);  // template, two documents, a blob, weights
+  const std::string text = format_bundle(*bundle);
+  CHECK_THAT(text, Catch::Contains("S=16 0"));
+  CHECK(bundle_info(*bundle)["entries"].size() == 2);
+}
+
+TEST_CASE("a single entry with a template keeps its name", "[compile][bundle]") {
+  BundleContent content = sized_sample();
+  content.entries.pop_back();
+  const auto bundle = Bundle::from_bytes(bundle_bytes(content), "b");
+  REQUIRE(bundle->entries().size() == 1);
+  CHECK(bundle->entries().front().name == "S=8");
+}
+
+TEST_CASE("any byte of a bundle with entries that changes is found", "[compile][bundle]") {
+  const std::string bytes = bundle_bytes(sized_sample());
+  REQUIRE(refusal(bytes).empty());
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    INFO("byte " << i);
+    REQUIRE_FALSE(refusal(damaged).empty());
+  }
+  for (const std::size_t section : {0U, 1U, 3U}) {  // the template and the documents
+    std::string damaged = bytes;
+    damaged[Bundle::from_bytes(bytes, "b")->sections()[section].offset] ^= 1;
+    INFO("section " << section);
+    CHECK_THROWS_AS(Bundle::from_bytes(damaged, "b", DigestCheck::kOmitted), Error);
+  }
 }
 
 TEST_CASE("layouts of a partition come back as they were", "[compile][bundle]") {
   BundleContent content = sample();
   const std::map<std::string, std::string> layouts{{"x", "b:1"}, {"y", "b:2"}};
-  content.partitions[1].entry.layouts = layouts;
+  content.entries.front().partitions[1].entry.layouts = layouts;
   const std::string bytes = bundle_bytes(content);
   const auto bundle = Bundle::from_bytes(bytes, "b");
-  CHECK(bundle->partitions()[0].layouts.empty());
-  CHECK(bundle->partitions()[1].layouts == layouts);
+  CHECK(bundle->entries().front().partitions[0].layouts.empty());
+  CHECK(bundle->entries().front().partitions[1].layouts == layouts);
   for (const Json& none : {Json(3), Json::array({"b:1"}), Json{{"x", 1}}, Json{{"x", ""}}}) {
     INFO(none.dump());
     CHECK_FALSE(
@@ -207,7 +326,7 @@ TEST_CASE("a manifest longer than a page moves the sections", "[compile][bundle]
   content.provenance["note"] = std::string(20000, 'x');
   const auto bundle = Bundle::from_bytes(bundle_bytes(content), "b");
   CHECK(bundle->sections().front().offset == 6 * kBundleAlignment);  // 64 + 21 kB, rounded up
-  CHECK(bundle->document() == content.document);
+  CHECK(bundle->document() == content.entries.front().document);
 }
 
 TEST_CASE("any byte that changes is found", "[compile][bundle]") {
@@ -271,6 +390,12 @@ TEST_CASE("a manifest that leads out of the file or contradicts itself is refuse
     CHECK_THAT(refusal(forged(bytes, forgery.change)), Catch::Contains(forgery.message));
   }
   CHECK(refusal(forged(bytes, [](Json&) {})).empty());  // the forger's work itself is sound
+  const std::string sized = bundle_bytes(sized_sample());
+  for (const Forgery& forgery : entry_forgeries()) {
+    INFO(forgery.name);
+    CHECK_THAT(refusal(forged(sized, forgery.change)), Catch::Contains(forgery.message));
+  }
+  CHECK(refusal(forged(sized, [](Json&) {})).empty());
 }
 
 TEST_CASE("another version is named", "[compile][bundle]") {
@@ -284,7 +409,7 @@ TEST_CASE("a bool weight holds 0 and 1 alone", "[compile][bundle]") {
   BundleContent content = sample();
   Tensor mask(DType::kBool, {2});
   mask.as_mutable<std::uint8_t>()[1] = 2;
-  content.weights = {{"mask", mask}};
+  content.entries.front().weights = {{"mask", mask}};
   const auto bundle = Bundle::from_bytes(bundle_bytes(content), "b");
   CHECK_THROWS_AS(bundle->weight(bundle->weights().front()), Error);
 }
@@ -299,6 +424,11 @@ TEST_CASE("make bad bundles", "[.make-bad-bundles]") {
     std::ofstream(std::string(folder) + "/" + name + ".npub", std::ios::binary) << content;
   };
   for (const Forgery& forgery : forgeries()) write(forgery.name, forged(bytes, forgery.change));
+  const std::string sized = bundle_bytes(sized_sample());
+  for (const Forgery& forgery : entry_forgeries()) {
+    write(forgery.name, forged(sized, forgery.change));
+  }
+  write("../../corpus/bundle/entries", sized);
   std::string damaged = bytes;
   damaged[damaged.size() - 20] ^= 1;
   write("weights-damaged", damaged);
@@ -325,7 +455,7 @@ TEST_CASE("a fault in a bundle's document has the bundle, the section, line and 
   const test::TemporaryFolder folder;
   const auto fault = [&](const std::string& document) {
     BundleContent content = sample();
-    content.document = document;
+    content.entries.front().document = document;
     write_bundle(folder / "b.npub", content);
     Diagnostics diagnostics;
     try {

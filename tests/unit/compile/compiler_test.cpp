@@ -93,7 +93,8 @@ TEST_CASE("the bytes of a bundle do not depend on jobs or cache", "[compile][com
     std::int64_t hits = -1;
     CHECK(bundle_of(graph, compile_options(4), &cache, &hits) == bytes);
     CHECK(bundle_of(graph, compile_options(2), &cache, &hits) == bytes);
-    CHECK(hits == static_cast<std::int64_t>(Bundle::from_bytes(bytes, "b")->partitions().size()));
+    CHECK(hits == static_cast<std::int64_t>(
+                      Bundle::from_bytes(bytes, "b")->entries().front().partitions.size()));
     CompileOptions other = compile_options();
     other.precision = "bf16";
     bundle_of(graph, other, &cache, &hits);
@@ -119,7 +120,8 @@ TEST_CASE("a bundle runs in place, without the weights that its blobs hold",
       REQUIRE_FALSE(diagnostics.has_errors());
       const auto partitions = bundled_partitions(*bundle, plan, target);
       for (std::size_t i = 0; i < partitions.size(); ++i) {
-        CHECK(partitions[i].blob.data == bundle->section(bundle->partitions()[i].section));
+        CHECK(partitions[i].blob.data ==
+              bundle->section(bundle->entries().front().partitions[i].section));
         CHECK(reinterpret_cast<std::uintptr_t>(partitions[i].blob.data.get()) % 4096 == 0);
       }
       Executor executor(document, plan, target, bundled_weights(*bundle, document), one_thread(),
@@ -226,11 +228,11 @@ TEST_CASE("a bundle of another CPU or backend version asks to be compiled again"
     return std::string();
   };
   CHECK(refusal().empty());
-  content.partitions[0].entry.fingerprint = "vendor 1.0 another CPU";
+  content.entries.front().partitions[0].entry.fingerprint = "vendor 1.0 another CPU";
   CHECK_THAT(refusal(), Catch::Contains("compile the model again"));
-  content.partitions[0].entry.fingerprint = model.partitions[0].fingerprint;
-  content.partitions[0].entry.device = "cpu";
+  content.entries.front().partitions[0].entry.fingerprint = model.partitions[0].fingerprint;
+  content.entries.front().partitions[0].entry.device = "cpu";
   CHECK_THAT(refusal(), Catch::Contains("was compiled for device 'cpu'"));
-  content.partitions.pop_back();
+  content.entries.front().partitions.pop_back();
   CHECK_THAT(refusal(), Catch::Contains("compiled partitions, its document has"));
 }

@@ -34,7 +34,7 @@ TEST_CASE("compile: a tagged document is partitioned, and the report is of what 
   CHECK(graph.npu_member("partition") != nullptr);
   REQUIRE_FALSE(result.model.partitions.empty());
   CHECK(result.report.partitions.size() == result.model.partitions.size());
-  CHECK(result.content.partitions.size() == result.model.partitions.size());
+  CHECK(result.content.entries.front().partitions.size() == result.model.partitions.size());
   CHECK(result.report.precision == "f32");
   CHECK_FALSE(result.report.cache_enabled);
   CHECK(result.report.cache_misses == static_cast<std::int64_t>(result.model.partitions.size()));

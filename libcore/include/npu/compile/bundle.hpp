@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,7 @@ struct BundlePartition {
   std::string backend_version;
   std::string fingerprint;     ///< of the backend that made the blob; no other loads it
   std::size_t section = 0;     ///< the blob
+  std::string program = {};    ///< its name in a blob of several; empty: there is one
   bool holds_weights = false;  ///< packed, in the blob
   /// Of inputs and outputs that are not row-major, by name.
   std::map<std::string, std::string> layouts = {};
@@ -50,8 +52,18 @@ struct BundleWeight {
   std::uint64_t offset = 0;  ///< in the section "weights"
 };
 
-/// When the digests of a bundle's sections are checked; those of header, manifest and document are
-/// checked at once in any case.
+/// A graph of a bundle, compiled: the model, or the model at one choice of its sizes.
+struct BundleEntry {
+  std::string name;                                        ///< empty: the bundle has no template
+  std::map<std::string, std::int64_t, std::less<>> bound;  ///< value of each symbol
+  double predicted_us = 0;                                 ///< of a run; only with a template
+  std::size_t document = 0;                                ///< section
+  std::vector<BundlePartition> partitions;
+  std::vector<std::size_t> weights;  ///< places in Bundle::weights; no two have one name
+};
+
+/// When the digests of a bundle's sections are checked; those of header, manifest, template and
+/// documents are checked at once in any case.
 enum class DigestCheck : std::uint8_t {
   kAtOnce,  ///< before there is an object
   kOnUse,   ///< by Bundle::check_section, which whoever uses a section calls
@@ -86,14 +98,17 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
   const std::string& target() const noexcept { return target_; }
   const std::string& precision() const noexcept { return precision_; }
   const std::vector<BundleSection>& sections() const noexcept { return sections_; }
-  const std::vector<BundlePartition>& partitions() const noexcept { return partitions_; }
+  /// At least one; one without a template.
+  const std::vector<BundleEntry>& entries() const noexcept { return entries_; }
   const std::vector<BundleWeight>& weights() const noexcept { return weights_; }
 
   /// Checks the digest of a section unless that was done, or is not wanted. Any thread may call it.
   /// Throws Error kParse.
   void check_section(std::size_t index) const;
-  /// The document of npu-ir(5) with its target and its plan.
-  std::string_view document() const noexcept;
+  /// The document of an entry, of npu-ir(5) with its target and its plan.
+  std::string_view document(std::size_t entry = 0) const noexcept;
+  /// The template of npu-ir(5) that the entries are bound from; empty if there is none.
+  std::string_view template_document() const noexcept;
   /// The bytes of a section; the pointer shares ownership of the mapping.
   std::shared_ptr<const std::byte> section(std::size_t index) const;
   /// The data of a weight, in place. Throws Error kParse if its section is damaged.
@@ -113,12 +128,13 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
   std::string target_;
   std::string precision_;
   std::vector<BundleSection> sections_;
-  std::vector<BundlePartition> partitions_;
+  std::vector<BundleEntry> entries_;
   std::vector<BundleWeight> weights_;
   mutable std::mutex mutex_;           // of checked_
   mutable std::vector<bool> checked_;  // by section
-  std::size_t document_section_ = 0;
-  std::size_t weights_section_ = 0;  ///< sections_.size() if there is none
+  std::vector<bool> is_document_;      // by section; the template is one, too
+  std::optional<std::size_t> template_section_;
+  std::optional<std::size_t> weights_section_;
 };
 
 /// The level of instructions (device/isa_level.hpp) that a bundle was compiled for; nothing if
@@ -131,22 +147,30 @@ std::string bundle_cpu_family(const Bundle& bundle);
 
 /// What goes into a bundle; the blobs and weights must live until write_bundle returns.
 struct BundleContent {
-  std::string producer;
-  std::string target;
-  std::string precision;
-  std::string document;
-  Json provenance = Json::object();  ///< further members of the manifest
   struct PartitionPiece {
     BundlePartition entry;  ///< `section` is ignored
     std::shared_ptr<const std::byte> blob;
     std::uint64_t blob_size = 0;
   };
-  std::vector<PartitionPiece> partitions;
-  std::vector<std::pair<std::string, Tensor>> weights;
+  struct Entry {
+    std::string name;  ///< as `bound` and `predicted_us`, of use with a template only
+    std::map<std::string, std::int64_t, std::less<>> bound;
+    double predicted_us = 0;
+    std::string document;
+    std::vector<PartitionPiece> partitions;
+    std::vector<std::pair<std::string, Tensor>> weights;
+  };
+  std::string producer;
+  std::string target;
+  std::string precision;
+  Json provenance = Json::object();  ///< further members of the manifest
+  std::vector<Entry> entries = std::vector<Entry>(1);
+  std::string template_document;  ///< empty: there is one entry
 };
 
 /// Writes a bundle under a temporary name in the same folder, syncs and renames it. The same
-/// content gives the same bytes. Throws Error kIo.
+/// content gives the same bytes. With a template, what several entries have in common is written
+/// once: equal weights, and blobs in the same memory. Throws Error kIo.
 void write_bundle(const std::string& path, const BundleContent& content);
 
 /// The bytes that write_bundle writes.

@@ -66,6 +66,7 @@ struct CompiledPartition {
   std::string fingerprint;
   bool holds_weights = false;  ///< load needs no weights
   LayoutNames layouts = {};    ///< of inputs and outputs that are not row-major
+  std::string program = {};    ///< its name in a blob of several; empty: there is one
   Blob blob;
   std::function<void()> check_blob;  ///< called before runs; throws if the blob is damaged
   SharedJson report;                 ///< the backend's; always has "nodes", "flops", "weight_bytes"
@@ -127,13 +128,14 @@ Json partition_report(DeviceInstance& instance, const Blob& blob, const Graph& g
 BundleContent bundle_content(const Graph& graph, const CompiledModel& model, const Target& target,
                              const std::vector<Tensor>& weights, const CompileOptions& options);
 
-/// The partitions of a bundle, not copied. Throws Error kParse if they do not match `plan`,
-/// kUnsupported if a backend is missing or is not the one that compiled them.
+/// The partitions of an entry of a bundle, not copied. Throws Error kParse if they do not match
+/// `plan`, kUnsupported if a backend is missing or is not the one that compiled them.
 std::vector<CompiledPartition> bundled_partitions(const Bundle& bundle, const PartitionPlan& plan,
-                                                  const Target& target);
+                                                  const Target& target, std::size_t entry = 0);
 
-/// The weights in a bundle, by TensorId; the others stay empty. Throws Error kParse for a weight
-/// that differs from what the document declares.
-std::vector<Tensor> bundled_weights(const Bundle& bundle, const Graph& graph);
+/// The weights of an entry of a bundle, by TensorId; the others stay empty. Throws Error kParse for
+/// a weight that differs from what its document declares.
+std::vector<Tensor> bundled_weights(const Bundle& bundle, const Graph& graph,
+                                    std::size_t entry = 0);
 
 }  // namespace npu

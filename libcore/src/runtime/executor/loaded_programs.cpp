@@ -102,10 +102,13 @@ ProgramSignature signature_of(const PlanToLoad& from, std::size_t partition) {
   return signature;
 }
 
+/// Models of blobs with several entries, by blob.
+using SharedModels = std::map<const std::byte*, std::shared_ptr<DeviceModel>>;
+
 std::unique_ptr<DeviceProgram> load_partition(const PlanToLoad& from, std::size_t p,
                                               const SharedWeights& shared,
                                               const std::shared_ptr<DeviceBuffer>& scratch,
-                                              LoadedPrograms& programs) {
+                                              SharedModels& models, LoadedPrograms& programs) {
   const Partition& partition = from.plan.partitions[p];
   const CompiledPartition& compiled = from.compiled[p];
   std::vector<NamedTensor> used;
@@ -122,8 +125,15 @@ std::unique_ptr<DeviceProgram> load_partition(const PlanToLoad& from, std::size_
   }
   DeviceInstance& device = from.devices[from.devices.number_of(partition.device)];
   try {
-    return device.load(compiled.blob, std::move(used), signature_of(from, p), std::move(objects),
-                       scratch);
+    if (compiled.program.empty()) {
+      return device.load(compiled.blob, std::move(used), signature_of(from, p), std::move(objects),
+                         scratch);
+    }
+    auto& model = models[compiled.blob.data.get()];
+    if (model == nullptr) {
+      model = device.load_model(compiled.blob, std::move(used), std::move(objects));
+    }
+    return std::make_unique<DeviceProgram>(model, signature_of(from, p), compiled.program, scratch);
   } catch (const Error&) {
     if (compiled.check_blob) compiled.check_blob();  // that the file is damaged says more
     throw;
@@ -143,9 +153,10 @@ LoadedPrograms load_programs(const PlanToLoad& from) {
   programs.scratch_bytes = find_scratch(from);
   const ScratchBuffers scratch = make_scratch(from.devices, programs.scratch_bytes);
   Flight& flight = *programs.flights.emplace_back(std::make_unique<Flight>());
+  SharedModels models;
   for (std::size_t p = 0; p < from.plan.partitions.size(); ++p) {
     const std::size_t d = from.devices.number_of(from.plan.partitions[p].device);
-    flight.programs.push_back(load_partition(from, p, shared[d], scratch[d], programs));
+    flight.programs.push_back(load_partition(from, p, shared[d], scratch[d], models, programs));
     LoadedPrograms::Partition& loaded = programs.partitions.emplace_back();
     loaded.check = from.compiled[p].check_blob;
     const Json& report = *from.compiled[p].report;
@@ -169,7 +180,7 @@ void open_flights(LoadedPrograms& programs, const PlanToLoad& from, std::int32_t
       const DeviceProgram& first = *flights.front()->programs[p];
       const std::size_t d = from.devices.number_of(from.plan.partitions[p].device);
       flight->programs.push_back(std::make_unique<DeviceProgram>(
-          first.model(), first.signature(), std::string(), scratch[d]));
+          first.model(), first.signature(), from.compiled[p].program, scratch[d]));
     }
     flights.push_back(std::move(flight));
   }
