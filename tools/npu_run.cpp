@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
     options.measure_precision = tool.wants_report();
     const auto bundle = digest.empty() ? tool.input().read_bundle(false, check)
                                        : npu::cli::read_pinned_bundle(tool, digest);
+    if (bundle != nullptr) options.sizes = tool.input().bound_sizes();
     const npu::RunReport report = npu::cli::run_interruptibly(options, deadline, [&] {
       return bundle != nullptr
                  ? npu::run_bundle(*bundle, options, tool.diagnostics())

@@ -156,19 +156,20 @@ std::shared_ptr<const Bundle> DocumentInput::read_bundle(bool required, DigestCh
   if (path_ != "-" && (is_regular_file(path_) || ::access(path_.c_str(), F_OK) != 0)) {
     if (!required && !Bundle::is_bundle(path_)) return nullptr;
     auto bundle = Bundle::open(path_, check);
-    refuse_bindings();
+    refuse_bindings(*bundle);
     return bundle;
   }
   // Input that can be read only once, such as a pipe, is kept for read_graph.
   read_ahead_ = read_text();
   if (!required && !Bundle::has_magic(*read_ahead_)) return nullptr;
   auto bundle = Bundle::from_bytes(*read_ahead_, input_name(path_), check);
-  refuse_bindings();
+  refuse_bindings(*bundle);
   return bundle;
 }
 
-void DocumentInput::refuse_bindings() const {
-  if (bindings_.empty() && frozen_.empty()) return;
+void DocumentInput::refuse_bindings(const Bundle& bundle) const {
+  const bool has_sizes = !bundle.template_document().empty();
+  if ((bindings_.empty() || has_sizes) && frozen_.empty()) return;
   throw Error(ErrorCode::kUsage, "--bind and --freeze: '" + input_name(path_) +
                                      "' is compiled, and its sizes have values");
 }

@@ -54,15 +54,15 @@ class DocumentInput {
   Graph read_document(const std::string& text, const std::string& file);
   /// The bytes of the input.
   std::string read_text();
-  /// The input as a bundle. A file is mapped, stdin or a pipe is read into memory. For
-  /// an input that does not begin like a bundle the result is null, and the caller continues with
-  /// read_graph; if a bundle is required, that is an error.
+  /// The input as a bundle. A file is mapped, stdin or a pipe is read into memory. --bind is for
+  /// one with a template. For an input that does not begin like a bundle the result is null, and
+  /// the caller continues with read_graph; if a bundle is required, that is an error.
   std::shared_ptr<const Bundle> read_bundle(bool required = false,
                                             DigestCheck check = DigestCheck::kAtOnce);
 
  private:
   ImportOptions import_options() const;
-  void refuse_bindings() const;
+  void refuse_bindings(const Bundle& bundle) const;
   /// Whether nobody named an input and stdin would have to be typed.
   bool is_terminal() const;
 

@@ -27,11 +27,16 @@ void find_bundled_taps(const Graph& graph, const RunModelOptions& options, Prepa
   }
 }
 
+std::size_t entry_of(const PreparedModel& model) {
+  return model.request ? model.request->entry : 0;
+}
+
 CompiledModel compile_bundled_again(const Bundle& bundle, const Graph& graph,
                                     const RunModelOptions& options, const PreparedModel& model) {
   const CompileOptions compile = compile_options(options);
   Diagnostics faults;
-  std::vector<Tensor> weights = whole_weights(bundle, graph, options.weights, faults);
+  std::vector<Tensor> weights =
+      whole_weights(bundle, graph, options.weights, faults, entry_of(model));
   if (faults.has_errors()) {
     throw Error(ErrorCode::kInvalidGraph, "the bundle lacks weights", {.file = bundle.name()});
   }
@@ -51,10 +56,11 @@ PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelO
   }
   PreparedModel model;
   if (!bundle.template_document().empty()) {
-    throw Error(ErrorCode::kUnsupported, "is compiled for several sizes, which nothing runs",
-                {.file = bundle.name()});
+    model.request = read_request(bundle, options, diagnostics);
+    if (diagnostics.has_errors()) return model;
   }
-  graph = read_graph(bundle.document(), bundle.name() + " (document)", diagnostics);
+  const std::size_t entry = entry_of(model);
+  graph = read_graph(bundle.document(entry), bundle.name() + " (document)", diagnostics);
   if (diagnostics.has_errors()) return model;
   graph.file = bundle.name();
   if (graph.npu_member("partition") == nullptr) {
@@ -68,17 +74,19 @@ PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelO
   model.target = std::move(placed.target);
   model.plan = std::move(placed.plan);
   if (diagnostics.has_errors()) return model;
-  model.weights = bundled_weights(bundle, graph);
-  model.partitions = bundled_partitions(bundle, model.plan, model.target);
+  model.weights = bundled_weights(bundle, graph, entry);
+  model.partitions = bundled_partitions(bundle, model.plan, model.target, entry);
   find_bundled_taps(graph, options, model);
   check_options(options, graph.graph_outputs().size() + model.taps.size(), model.target);
   check_bundled_blobs(model.partitions, model.target, reference_options(options), bundle.name(),
                       model.devices, diagnostics);
   model.ready_ms = bundle.open_ms() + milliseconds_since(start);
   model.bundle = {bundle.size(), bundle.open_ms(), bundle_cpu_family(bundle)};
-  model.inputs = gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);
-  model.load_weights = [&bundle, &options](const Graph& whole, Diagnostics& faults) {
-    return whole_weights(bundle, whole, options.weights, faults);
+  model.inputs = model.request
+                     ? entry_inputs(graph, *model.request)
+                     : gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);
+  model.load_weights = [&bundle, &options, entry](const Graph& whole, Diagnostics& faults) {
+    return whole_weights(bundle, whole, options.weights, faults, entry);
   };
   model.compile_again = [&bundle, &graph, &options](const PreparedModel& of) {
     return compile_bundled_again(bundle, graph, options, of);

@@ -15,6 +15,7 @@
 #include "npu/support/error.hpp"
 #include "npu/target/target.hpp"
 #include "npu/tensor/tensor.hpp"
+#include "runtime/entries/sized_request.hpp"
 
 namespace npu {
 
@@ -32,6 +33,8 @@ struct PreparedModel {
   std::optional<CompileSource> compile;
   std::optional<BundleSource> bundle;
   std::string note;  ///< how it was placed, if the document said nothing
+  /// Of a bundle with a template: the sizes of the run. `inputs` are padded.
+  std::optional<SizedRequest> request;
 
   /// Every weight of a graph with the same names, but for folded results, which stay empty.
   /// Collects faults.

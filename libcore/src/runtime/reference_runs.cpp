@@ -12,6 +12,19 @@
 #include "runtime/tap_tensors.hpp"
 
 namespace npu {
+namespace {
+
+/// What padding has added is not there at the sizes of the inputs.
+void check_taps(const Graph& exact, const std::vector<std::string>& taps) {
+  for (const std::string& tap : taps) {
+    if (exact.find_tensor(tap).valid()) continue;
+    throw Error(ErrorCode::kUsage,
+                "--tap: '" + tap + "' belongs to the padding, and --verify has nothing like it");
+  }
+}
+
+}  // namespace
+
 ReferenceRuns::ReferenceRuns(const Graph& graph, const PreparedModel& model,
                              const RunModelOptions& options, Diagnostics& diagnostics)
     : graph_(graph),
@@ -27,6 +40,15 @@ ReferenceRuns::ReferenceRuns(const Graph& graph, const PreparedModel& model,
     fold_constants(graph, model.target, compile_options(options), nullptr, weights_);
   }
   if (options.verify_device.empty()) return;
+  if (model.request) {
+    exact_ = model.request->exact;
+    check_taps(exact_, model.taps);
+    add_outputs(exact_, model.taps);
+    unfold_nodes(exact_);
+    exact_weights_ = model.load_weights(exact_, diagnostics);
+  }
+  // Groups are those of the graph that runs, padding included.
+  if (model.request && !options.groups.wanted()) return;
   whole_ = graph;
   add_outputs(whole_, model.taps);
   unfold_nodes(whole_);
@@ -49,16 +71,21 @@ double ReferenceRuns::precision_error(const std::vector<Tensor>& outputs,
   Executor reference = compile_and_load(graph_, model_.plan, model_.target, weights_,
                                         reference_options(options_), open);
   const auto end = outputs.begin() + static_cast<std::ptrdiff_t>(graph_.graph_outputs().size());
-  return worst_relative_error({outputs.begin(), end}, reference.run(model_.inputs, nullptr));
+  std::vector<Tensor> expected = reference.run(model_.inputs, nullptr);
+  if (model_.request) cut_outputs(*model_.request, names_, expected);
+  return worst_relative_error({outputs.begin(), end}, expected);
 }
 
 ComparisonReport ReferenceRuns::verify(const std::vector<Tensor>& outputs,
                                        const OpenDevices& open) const {
-  const PartitionPlan plan = single_partition_plan(whole_, options_.verify_device);
-  Executor reference = compile_and_load(whole_, plan, model_.target, whole_weights_,
-                                        reference_options(options_), open);
+  const Graph& graph = model_.request ? exact_ : whole_;
+  const PartitionPlan plan = single_partition_plan(graph, options_.verify_device);
+  Executor reference =
+      compile_and_load(graph, plan, model_.target, model_.request ? exact_weights_ : whole_weights_,
+                       reference_options(options_), open);
   RunRecord record;
-  const std::vector<Tensor> expected = reference.run(model_.inputs, &record);
+  const std::vector<Tensor> expected =
+      reference.run(model_.request ? model_.request->inputs : model_.inputs, &record);
   ComparisonReport report =
       compare_outputs(names_, outputs, {expected.begin(), expected.end()}, tolerance_);
   report.device = options_.verify_device;

@@ -39,6 +39,8 @@ class ReferenceRuns {
   std::vector<Tensor> weights_;  // every weight of the graph, folded results included
   Graph whole_;                  // with nothing folded: another way to the same results
   std::vector<Tensor> whole_weights_;
+  Graph exact_;  // the same of a bundle's template at the sizes of the inputs
+  std::vector<Tensor> exact_weights_;
 };
 
 }  // namespace npu

@@ -39,6 +39,11 @@ RunReport report_of(const Graph& graph, const PreparedModel& model, const Execut
   report.precision = options.precision;
   report.compile = model.compile;
   report.bundle = model.bundle;
+  if (model.request) {
+    report.entry = {.name = model.request->entry_name,
+                    .valid = model.request->valid,
+                    .padded_share = model.request->padded_share};
+  }
   const std::vector<std::string> names = output_names(graph, model);
   for (std::size_t i = 0; i < runs.outputs.size(); ++i) {
     report.outputs.push_back(
@@ -135,6 +140,7 @@ RunReport run_prepared(const Graph& graph, PreparedModel& model, const RunModelO
   const Executor& executor = *loaded;
   // A run that was in its last step when it was asked to end has ended well.
   if (options.executor.stop != nullptr) options.executor.stop->check_asked();
+  if (model.request) cut_outputs(*model.request, output_names(graph, model), runs.outputs);
   RunReport report = report_of(graph, model, executor, runs, options);
   OpenDevices open = executor.devices();
   open.insert(model.devices.begin(), model.devices.end());

@@ -164,6 +164,11 @@ Json run_report_json(const RunReport& report) {
       json["bundle"]["cpu_family"] = report.bundle->cpu_family;
     }
   }
+  if (report.entry) {
+    json["entry"] = report.entry->name;
+    json["valid"] = report.entry->valid;
+    json["padded_share"] = std::round(report.entry->padded_share * 1e6) / 1e6;
+  }
   json["outputs"] = Json::array();
   for (const OutputSummary& output : report.outputs) {
     json["outputs"].push_back(
@@ -278,6 +283,17 @@ std::string family_line(const RunReport& report) {
          ", this one is of " + here + ": others might be faster\n\n";
 }
 
+/// What ran of a bundle with a template, and how much of it was padding.
+std::string entry_line(const RunReport& report) {
+  if (!report.entry) return "";
+  std::string valid;
+  for (const auto& [symbol, value] : report.entry->valid) {
+    valid += (valid.empty() ? "" : ", ") + printable_text(symbol) + "=" + std::to_string(value);
+  }
+  return "entry " + printable_text(report.entry->name) + " for " + valid + ": " +
+         fixed_text(report.entry->padded_share * 100, 1) + "% of its inputs are padding\n\n";
+}
+
 std::string taps_table(const RunReport& report) {
   Rows rows{{"tap", "from"}};
   for (const TapSummary& tap : report.taps) rows.push_back({tap.name, tap_text(tap.from)});
@@ -322,8 +338,9 @@ std::string totals_table(const RunReport& report) {
 }  // namespace
 
 std::string format_run_report(const RunReport& report) {
-  std::string text = placement_table(report) + format_left_device(report.coverage) + "\n" +
-                     steps_table(report) + "\n" + family_line(report);
+  std::string text = entry_line(report) + placement_table(report) +
+                     format_left_device(report.coverage) + "\n" + steps_table(report) + "\n" +
+                     family_line(report);
   if (!report.memory.empty()) text += format_memory_needs(report.memory) + "\n";
   if (!report.taps.empty()) text += taps_table(report) + "\n";
   text += totals_table(report);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "npu/runtime/compile_model.hpp"
+#include "options/bucket_options.hpp"
 #include "options/compile_precision.hpp"
 #include "options/tuning_file.hpp"
 #include "tool.hpp"
@@ -18,6 +19,7 @@ struct CompileOptions {
   CompilePrecision precision;
   std::vector<std::string> plan_devices;  ///< NAME=BACKEND, for plans
   TuningFile tuning;
+  BucketOptions buckets;
   std::optional<double> deadline;
   std::string isa;
   bool info = false;

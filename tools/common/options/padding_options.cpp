@@ -2,39 +2,13 @@
 // Padding: the options of npu-align, and what they do.
 #include "options/padding_options.hpp"
 
-#include <charconv>
-#include <sstream>
-#include <utility>
-
 #include "ir/bind_sizes.hpp"
 #include "npu/support/error.hpp"
+#include "options/bucket_options.hpp"
 #include "passes/padding/pad_graph.hpp"
 #include "passes/quantize/quantize.hpp"
 
 namespace npu::cli {
-namespace {
-
-void add_sizes(const std::string& text, SizeBindings& sizes) {
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
-    const std::size_t equals = part.find('=');
-    std::int64_t value = 0;
-    const char* end = part.data() + part.size();
-    const auto read = equals == std::string::npos
-                          ? std::from_chars_result{end, std::errc::invalid_argument}
-                          : std::from_chars(part.data() + equals + 1, end, value);
-    if (read.ec != std::errc() || read.ptr != end || value < 1) {
-      throw Error(ErrorCode::kUsage, "--bucket " + text + ": expected NAME=N with N of at least 1");
-    }
-    if (!sizes.emplace(part.substr(0, equals), value).second) {
-      throw Error(ErrorCode::kUsage,
-                  "--bucket " + text + ": '" + part.substr(0, equals) + "' has a value already");
-    }
-  }
-}
-
-}  // namespace
-
 bool PaddingOptions::asked(const Tool& tool) const {
   if (buckets.empty()) return false;
   tool.refuse({"--algorithm", "--weight", "--target", "--quantize", "--verify", "--onnx-qdq",

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +32,8 @@ struct RunModelOptions {
   DeviceChoice where;    ///< for documents without devices and partitions
   WeightSource weights;  ///< an empty file means `npu.weights_file`
   std::vector<InputFile> inputs;
+  /// Of a bundle with a template: sizes that the inputs do not say.
+  std::map<std::string, std::int64_t, std::less<>> sizes;
   std::optional<std::uint64_t> random_inputs;
   std::string outputs;            ///< file to write: safetensors, or .npy for a single output
   std::vector<InputFile> expect;  ///< safetensors with the expected outputs
@@ -55,8 +59,10 @@ struct RunModelOptions {
 /// `diagnostics`; the result is meaningful only if there are none.
 RunReport run_model(Graph& graph, const RunModelOptions& options, Diagnostics& diagnostics);
 
-/// Runs a bundle: nothing is compiled, and its sections are used where they are mapped. If the blobs
-/// hold weights that `verify_device` needs, `weights` has to supply them.
+/// Runs a bundle: nothing is compiled, and its sections are used where they are mapped. One with a
+/// template runs the entry with the least predicted time that the inputs fit in, padded; outputs
+/// are cut, and comparisons are with the model at the inputs' own sizes. If the blobs hold weights
+/// that `verify_device` needs, `weights` has to supply them.
 RunReport run_bundle(const Bundle& bundle, const RunModelOptions& options,
                      Diagnostics& diagnostics);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -98,6 +99,13 @@ struct BundleSource {
   std::string cpu_family = {};  ///< of the CPU that it was compiled on; empty: not stated
 };
 
+/// The entry of a bundle with a template that ran.
+struct EntrySummary {
+  std::string name;
+  std::map<std::string, std::int64_t, std::less<>> valid;  ///< sizes of the inputs, by symbol
+  double padded_share = 0;                                 ///< of the elements of its inputs
+};
+
 /// Runs that went on at once.
 struct InFlightSummary {
   std::int32_t runs = 1;
@@ -111,6 +119,7 @@ struct RunReport {
   std::string precision;
   std::optional<CompileSource> compile;
   std::optional<BundleSource> bundle;
+  std::optional<EntrySummary> entry;
   std::vector<OutputSummary> outputs;
   std::vector<TapSummary> taps;
   std::vector<DevicePlacement> placement;  ///< in the target's order

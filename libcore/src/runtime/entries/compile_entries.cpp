@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operation behind npu-compile --buckets: binds a template to each choice of its sizes and
+// compiles what comes out as any document. Choices are compiled one after another, in the order of
+// their sizes, so the bundle does not depend on how they were asked for; what they have in common
+// is found when the bundle is written. The cost is that of the backends.
+#include "runtime/entries/compile_entries.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "compile/join_entries.hpp"
+#include "npu/compile/cache.hpp"
+#include "npu/compile/memory_needs.hpp"
+#include "npu/partition/metrics.hpp"
+#include "runtime/entries/buckets.hpp"
+#include "runtime/predicted_steps.hpp"
+#include "runtime/prepare_compile.hpp"
+#include "support/text.hpp"
+
+namespace npu {
+namespace {
+
+/// Adds what was found about an entry, with its name.
+void add_about(const std::string& entry, const Diagnostics& from, Diagnostics& to) {
+  for (const Diagnostic& found : from.entries()) {
+    const std::string text = "bucket " + entry + ": " + found.text;
+    switch (found.level) {
+      case Level::kError:
+        to.error(found.location, text);
+        break;
+      case Level::kWarning:
+        to.warning(found.location, text);
+        break;
+      case Level::kNote:
+        to.note(found.location, text);
+        break;
+    }
+  }
+}
+
+/// A choice of sizes on its way to a bundle.
+struct PreparedEntry {
+  std::string name;
+  Graph graph;
+  Diagnostics found;
+  PreparedCompile compile;
+};
+
+/// What compiles together with other entries, by entry.
+std::vector<KnownPartitions> joined_partitions(std::vector<PreparedEntry>& prepared,
+                                               CompileCache& cache) {
+  std::vector<EntryToJoin> entries;
+  entries.reserve(prepared.size());
+  for (const PreparedEntry& each : prepared) {
+    entries.push_back({each.name, each.graph, each.compile.placed.plan, each.compile.weights});
+  }
+  PreparedCompile& first = prepared.front().compile;
+  OpenDevices devices = first.folded.devices;
+  std::vector<KnownPartitions> known =
+      join_entries(entries, first.placed.target, first.options, &cache, devices);
+  // One device for all.
+  for (PreparedEntry& each : prepared) each.compile.folded.devices = devices;
+  return known;
+}
+
+void add_to_total(const CompileReport& report, CompileReport& total) {
+  total.partitions.insert(total.partitions.end(), report.partitions.begin(),
+                          report.partitions.end());
+  total.refusals.insert(total.refusals.end(), report.refusals.begin(), report.refusals.end());
+  total.cache_enabled = report.cache_enabled;
+  total.cache_hits += report.cache_hits;
+  total.cache_misses += report.cache_misses;
+  total.programs_built += report.programs_built;
+  total.programs_found += report.programs_found;
+  total.compile_ms += report.compile_ms;
+  total.folded.nodes += report.folded.nodes;
+  total.folded.tensors += report.folded.tensors;
+  total.folded.bytes += report.folded.bytes;
+  total.precision = report.precision;
+  if (report.worst_relative_error) {
+    total.worst_relative_error =
+        std::max(total.worst_relative_error.value_or(0), *report.worst_relative_error);
+  }
+  if (needed_bytes(report.memory) >= needed_bytes(total.memory)) total.memory = report.memory;
+}
+
+/// The blobs that hold weights, for each of those that the entry with most of them has.
+double copies_of_weights(const BundleContent& content) {
+  std::set<const std::byte*> all;
+  std::size_t most = 0;
+  for (const BundleContent::Entry& entry : content.entries) {
+    std::set<const std::byte*> own;
+    for (const auto& piece : entry.partitions) {
+      if (piece.entry.holds_weights) own.insert(piece.blob.get());
+    }
+    most = std::max(most, own.size());
+    all.insert(own.begin(), own.end());
+  }
+  return most == 0 ? 1 : static_cast<double>(all.size()) / static_cast<double>(most);
+}
+
+/// Counts a blob that several partitions have with the first of them alone.
+void count_blobs_once(const BundleContent& content, CompileReport& total) {
+  std::set<const std::byte*> seen;
+  std::size_t row = 0;
+  for (const BundleContent::Entry& entry : content.entries) {
+    for (const auto& piece : entry.partitions) {
+      if (!seen.insert(piece.blob.get()).second) total.partitions[row].blob_bytes = 0;
+      ++row;
+    }
+  }
+}
+
+std::string template_text(const Template& model) {
+  Json document = model.document();
+  // The bundle says where its weights are.
+  if (Json* npu = find_member(document, "npu")) {
+    npu->erase("weights_file");
+    npu->erase("weights_map");
+  }
+  return document.dump();
+}
+
+}  // namespace
+
+CompileEntriesResult compile_entries(const Template& model,
+                                     const std::vector<SizeBindings>& buckets,
+                                     const CompileModelOptions& options, Diagnostics& diagnostics) {
+  CompileEntriesResult result;
+  result.content.entries.clear();
+  CompileCache cache(options.cache);
+  std::vector<PreparedEntry> prepared(buckets.size());
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    PreparedEntry& entry = prepared[i];
+    entry.name = bucket_name(buckets[i]);
+    entry.graph = bucket_graph(model, buckets[i], entry.found);
+    if (!entry.found.has_errors()) {
+      entry.compile = prepare_compile(entry.graph, options, cache, entry.found);
+    }
+    if (!entry.found.has_errors()) continue;
+    add_about(entry.name, entry.found, diagnostics);
+    return result;
+  }
+  std::vector<KnownPartitions> known = joined_partitions(prepared, cache);
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    PreparedEntry& from = prepared[i];
+    CompileModelResult compiled = finish_compile(from.graph, std::move(from.compile), options,
+                                                 cache, std::move(known[i]), from.found);
+    add_about(from.name, from.found, diagnostics);
+    if (from.found.has_errors()) return result;
+    const PlanMetrics metrics = plan_metrics(from.graph, compiled.model.plan, compiled.target);
+    const PredictedSteps predicted(from.graph, compiled.model.plan, compiled.target);
+    const double us = predicted.total_ms(metrics.predicted_us) * 1000;
+    BundleContent::Entry& entry = compiled.content.entries.front();
+    entry.name = from.name;
+    entry.bound = buckets[i];
+    entry.predicted_us = us;
+    if (result.entries.empty()) {
+      result.content = std::move(compiled.content);
+    } else {
+      result.content.entries.push_back(std::move(entry));
+    }
+    add_to_total(compiled.report, result.total);
+    result.entries.push_back({from.name, us, std::move(compiled.report)});
+  }
+  result.content.template_document = template_text(model);
+  result.weights_copies = copies_of_weights(result.content);
+  count_blobs_once(result.content, result.total);
+  return result;
+}
+
+std::string format_entries_report(const CompileEntriesResult& result) {
+  std::vector<std::vector<std::string>> rows{{"entry", ">partitions", ">kernels", ">weights",
+                                              ">blobs", ">predicted ms", ">compile ms",
+                                              ">cache hits"}};
+  const auto add = [&](const std::string& name, const CompileReport& report,
+                       const std::string& predicted) {
+    const auto metrics = compile_metrics(report);
+    rows.push_back({name, std::to_string(report.partitions.size()),
+                    fixed_text(metrics.at("kernels"), 0), bytes_text(metrics.at("weight_bytes")),
+                    bytes_text(metrics.at("blob_bytes")), predicted,
+                    fixed_text(report.compile_ms, 1), std::to_string(report.cache_hits)});
+  };
+  for (const CompiledEntry& entry : result.entries) {
+    add(entry.name, entry.report, fixed_text(entry.predicted_us / 1000, 3));
+  }
+  add("total", result.total, "");
+  std::string text = table_text(rows);
+  text += "copies of weights in blobs: " + fixed_text(result.weights_copies, 2) + "\n";
+  for (const CompiledEntry& entry : result.entries) {
+    for (const Refusal& refusal : entry.report.refusals) {
+      text += entry.name + ": " + std::to_string(refusal.nodes) + " nodes from '" +
+              refusal.first_node + "' on went from " + refusal.device + " to " + refusal.to + ": " +
+              refusal.reason + "\n";
+    }
+  }
+  return text;
+}
+
+std::map<std::string, double> entries_metrics(const CompileEntriesResult& result) {
+  auto metrics = compile_metrics(result.total);
+  metrics["entries"] = static_cast<double>(result.entries.size());
+  metrics["weights_copies"] = result.weights_copies;
+  return metrics;
+}
+
+}  // namespace npu

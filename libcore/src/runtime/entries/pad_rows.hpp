@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "npu/tensor/tensor.hpp"
+
+namespace npu {
+
+/// The tensor in a larger shape of as many dimensions: behind the last row of each dimension come
+/// copies of it. Throws Error kInvalidGraph if a dimension is smaller, or has no row to copy.
+Tensor padded_rows(const Tensor& tensor, const Shape& capacity);
+
+/// The first rows of a tensor in each dimension. Throws Error kInvalidGraph if it has fewer.
+Tensor first_rows(const Tensor& tensor, const Shape& extents);
+
+}  // namespace npu
