@@ -62,9 +62,10 @@ class TemplateImport {
     const ModelProto model = parse_onnx_model(bytes_);
     const SizeRelations relations(model, bytes_, settings_);
     if (relations.open().empty()) return import_once(settings_).model;
-    for (const UnboundSize& open : relations.open()) {
-      names_.push_back(open.name);
-      symbols_.push_back(symbol_of(open.name, symbols_));
+    for (std::size_t i = 0; i < relations.open().size(); ++i) {
+      names_.push_back(relations.open()[i].name);
+      symbols_.push_back(symbol_of(names_.back(), symbols_));
+      most_.push_back(relations.most(i));
     }
     // Images have sizes that halve several times; most other models take any.
     for (const auto& [least, step] : {std::pair<std::int64_t, std::int64_t>{5, 1}, {64, 32}}) {
@@ -151,11 +152,13 @@ class TemplateImport {
       samples.push_back({imported.values, parse_json(imported.model.document, "model")});
     }
     std::vector<SizeSymbol> list;
-    for (const std::string& symbol : symbols_) {
+    for (std::size_t i = 0; i < symbols_.size(); ++i) {
       SizeSymbol& entry = list.emplace_back();
-      entry.name = symbol;
+      entry.name = symbols_[i];
       entry.min = step == 1 ? 1 : least;
       entry.multiple_of = step;
+      // A table that is too short for the sizes that were looked at says nothing.
+      if (most_[i] && *most_[i] / step * step >= least) entry.max = *most_[i] / step * step;
     }
     std::set<std::string> varying;
     Diagnostics faults;
@@ -196,6 +199,7 @@ class TemplateImport {
   std::vector<Finding>& findings_;
   std::vector<std::string> names_;    // of dimensions
   std::vector<std::string> symbols_;  // the same, as symbols
+  std::vector<std::optional<std::int64_t>> most_;
 };
 
 }  // namespace

@@ -70,6 +70,7 @@ SizeRelations::SizeRelations(const ModelProto& model, std::string_view bytes,
     if (!left.contains(symbol(i))) continue;
     renamed.emplace(symbol(i), SizeExpression::symbol(symbol(open_.size())));
     open_.push_back(found.at(names[i]));
+    most_.push_back(solver.most(symbol(i)));
   }
   for (auto& [name, size] : sizes_) size = size.substitute(renamed);
 }

@@ -33,6 +33,9 @@ class SizeRelations {
   /// Those that nothing else gives a number, each once, with where it stands. Sizes are over
   /// symbols(), in this order.
   const std::vector<UnboundSize>& open() const noexcept { return open_; }
+  /// The largest value of open()[i] for which tables of the model have rows; nothing: no table
+  /// says.
+  std::optional<std::int64_t> most(std::size_t index) const { return most_[index]; }
   /// The symbol of open()[i] in expressions.
   static std::string symbol(std::size_t index) { return "d" + std::to_string(index); }
 
@@ -43,6 +46,7 @@ class SizeRelations {
   std::set<std::string_view> constants_;
   std::map<std::string, SizeExpression> sizes_;
   std::vector<UnboundSize> open_;
+  std::vector<std::optional<std::int64_t>> most_;  // by open_
 };
 
 }  // namespace npu::onnx

@@ -87,6 +87,7 @@ constexpr auto kSame = std::to_array<std::string_view>({"Abs",
 
 void SizeRules::add_constant(std::string_view name, const OnnxTensor& tensor) {
   KnownSizes known;
+  known.is_constant = true;
   known.shape.emplace();
   for (const std::int64_t dim : tensor.dims) {
     if (dim < 0) return;
@@ -143,8 +144,19 @@ void SizeRules::run(const NodeProto& node) {
   finish();
 }
 
+bool SizeRules::is_made_of_constants() const {
+  bool is_constant = false;
+  for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
+    if (!has(i)) continue;
+    if (!in(i).is_constant) return false;
+    is_constant = true;
+  }
+  return is_constant;
+}
+
 // What the model states is taken where the rules say nothing, and is true where they do.
 void SizeRules::finish() {
+  for (KnownSizes& result : results_) result.is_constant = is_made_of_constants();
   for (std::size_t i = 0; i < std::min(results_.size(), node_->outputs.size()); ++i) {
     const std::string_view name = node_->outputs[i];
     if (name.empty()) continue;

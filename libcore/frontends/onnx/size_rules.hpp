@@ -19,6 +19,7 @@ struct KnownSizes {
   std::optional<std::vector<Dim>> elements;  ///< of a small integer tensor, row-major
   /// Largest elements of an integer tensor: one for all, or one for each place of the last axis.
   std::vector<Dim> largest;
+  bool is_constant = false;  ///< made of constants alone
 };
 
 /// Runs the nodes of a graph on sizes.
@@ -69,6 +70,7 @@ class SizeRules {
   std::optional<std::vector<std::int64_t>> list(std::string_view attribute) const;
   void give(Dims dims, std::size_t output = 0) { out(output).shape = std::move(dims); }
   KnownSizes& out(std::size_t output);
+  bool is_made_of_constants() const;
   void finish();
 
   // ---- Arithmetic of what may be unknown ----

@@ -18,7 +18,15 @@ void SizeRules::gather() {
   dims.insert(dims.end(), indices->begin(), indices->end());
   dims.insert(dims.end(), place + 1, data->end());
   give(std::move(dims));
-  if (in(1).largest.size() == 1) solver_.reaches(*place, sum(in(1).largest[0], number(1)));
+  if (in(1).largest.size() == 1) {
+    const Dim count = sum(in(1).largest[0], number(1));
+    // A table may be larger than what is read of it.
+    if (in(0).is_constant) {
+      solver_.limit(count, *place);
+    } else {
+      solver_.reaches(*place, count);
+    }
+  }
   const auto chosen = integers(1, "");
   const Dims* from = elements(0);
   if (from == nullptr || !chosen || data->size() != 1) return;

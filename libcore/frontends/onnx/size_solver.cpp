@@ -3,6 +3,7 @@
 #include "size_solver.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace npu::onnx {
 namespace {
@@ -60,6 +61,17 @@ void SizeSolver::settle() {
     const bool is_free = is_symbol && !current(count).symbols().contains(is.text());
     if (is_free || is.is_constant()) equate(is, count);
   }
+}
+
+std::optional<std::int64_t> SizeSolver::most(const std::string& symbol) const {
+  std::optional<std::int64_t> most;
+  for (const auto& [count, limit] : limits_) {
+    // symbol + number <= limit
+    const auto number = (current(count) - SizeExpression::symbol(symbol)).constant();
+    if (!number || *number > limit) continue;
+    most = std::min(most.value_or(INT64_MAX), limit - *number);
+  }
+  return most;
 }
 
 }  // namespace npu::onnx

@@ -31,7 +31,14 @@ class SizeSolver {
   void reaches(const Dim& size, const Dim& count) {
     if (size && count) reached_.emplace_back(*size, *count);
   }
+  /// `count` is at most `most`, a number.
+  void limit(const Dim& count, const Dim& most) {
+    if (count && most && most->is_constant()) limits_.emplace_back(*count, *most->constant());
+  }
   void settle();
+
+  /// What limits say of a symbol that is not expressed by others, behind settle().
+  std::optional<std::int64_t> most(const std::string& symbol) const;
 
   /// With every symbol that is expressed by others replaced.
   SizeExpression current(const SizeExpression& size) const;
@@ -40,6 +47,7 @@ class SizeSolver {
   std::vector<std::string> symbols_;
   SizeSubstitution solution_;  // of no symbol that is expressed itself
   std::vector<std::pair<SizeExpression, SizeExpression>> reached_;
+  std::vector<std::pair<SizeExpression, std::int64_t>> limits_;
 };
 
 }  // namespace npu::onnx

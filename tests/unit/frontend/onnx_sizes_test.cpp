@@ -210,6 +210,28 @@ TEST_CASE("onnx: open sizes make a template", "[frontend]") {
   CHECK(part["npu"]["symbols"].size() == 1);
 }
 
+TEST_CASE("onnx: a table of positions is as long as the longest text, not as each", "[frontend]") {
+  const Proto graph =
+      Proto()
+          .message(1, onnx_node("Shape", {"ids"}, {"shape"}))
+          .message(1, onnx_node("Gather", {"shape", "zero"}, {"length"}))
+          .message(1, onnx_node("Add", {"length", "one"}, {"end"}))
+          .message(1, onnx_node("Range", {"one", "end", "one"}, {"places"}))
+          .message(1, onnx_node("Gather", {"table", "places"}, {"rows"}))
+          .message(1, onnx_node("Gather", {"table", "ids"}, {"words"}))
+          .message(1, onnx_node("Add", {"rows", "words"}, {"y"}))
+          .message(5, onnx_integers("zero", {}, {0}))
+          .message(5, onnx_integers("one", {}, {1}))
+          .message(5, onnx_integers("table", {100, 2}, std::vector<std::int64_t>(200, 3)))
+          .message(11, named_value("ids", {"length"}, 7))
+          .message(12, named_value("y", {"length", "2"}, 7));
+  const Json model = template_of(graph);
+  INFO(model.dump(1));
+  CHECK(size_texts(model["graph_outputs"][0]["shape"]) == R"(["length",2])");
+  CHECK(model["npu"]["symbols"]["length"]["max"] == 99);
+  CHECK(shape_of_input(graph, {"length=99"}, "ids") == Shape{99});
+}
+
 TEST_CASE("onnx: what is made of sizes stays nodes in a template", "[frontend]") {
   // x + arange(n) * float(n), a position table and sqrt(n) among them.
   const Proto graph =
