@@ -489,6 +489,7 @@ class Unification {
     const auto shape = name != nullptr ? shapes_.find(*name) : shapes_.end();
     if (shape == shapes_.end() || shape->second.size() != rank) return {};
     const Json& size = shape->second[dimension];
+    if (size.is_null()) return {};  // it has a fault
     try {
       return formulas(*node_,
                       size.is_string() ? SizeExpression::parse(size.get<std::string>())

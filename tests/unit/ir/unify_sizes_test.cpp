@@ -156,6 +156,16 @@ TEST_CASE("unify: what follows no size is told with node, argument and numbers")
   CHECK(with([](std::int64_t) { return 3; }).faults.empty());
 }
 
+TEST_CASE("unify: a node behind a size that follows nothing is looked at, too") {
+  const auto unified = unify({"S"}, [](const SizeBindings& at) {
+    const std::int64_t s = at.find("S")->second;
+    return document({tensor("x", {s})},
+                    {node("odd", "custom.odd", {tensor("x", {s})}, {s * s * s}),
+                     node("y", "aten.slice.Tensor", {tensor("odd", {s * s * s})}, {s})});
+  });
+  CHECK(unified.faults.starts_with("node 'odd' (custom.odd): outputs.0.shape.0 follows no size"));
+}
+
 TEST_CASE("unify: another model, and other constants, are faults") {
   const auto forked = unify({"S"}, [](const SizeBindings& at) {
     const std::int64_t s = at.find("S")->second;
