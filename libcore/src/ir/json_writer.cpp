@@ -29,7 +29,6 @@ struct Output {
   const TextSink* sink = nullptr;
   const Graph* unchecked = nullptr;  // whose strings nobody has looked at
   bool is_sub_ir = false;            // nodes without blanks
-  bool is_compact = false;           // nodes without blanks
 
   void end_of_line() {
     if (sink != nullptr && text.size() >= kMostHeldBytes) pass_on();
