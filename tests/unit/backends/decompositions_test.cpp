@@ -375,6 +375,18 @@ void draw_grouped_product(NodeDraw& d, Drawn& node) {
   node.operands.push_back(offsets);
 }
 
+void draw_tail(NodeDraw& d, Drawn& node) {
+  const auto* const fill = d.one_of<const char*>({"zero", "lowest", "edge"});
+  node.dtype = std::string_view(fill) == "lowest" ? DType::kFloat32 : any_dtype(d);
+  node.result = shape_of_rank(d, 1, 4);
+  const std::int64_t dim = d.pick(0, std::ssize(node.result) - 1);
+  const std::int64_t rows = node.result[index_of(dim)];
+  Tensor valid(DType::kInt64, {});
+  *valid.as_mutable<std::int64_t>() = d.pick(std::string_view(fill) == "edge" ? 1 : 0, rows);
+  node.operands = {drawn(d, node.result, node.dtype), valid};
+  node.attrs = {{"dim", any_dim(d, dim, std::ssize(node.result))}, {"fill", fill}};
+}
+
 struct DrawRow {
   std::string_view family;
   void (*draw)(NodeDraw&, Drawn&);
@@ -414,6 +426,7 @@ constexpr DrawRow kDraws[] = {{"_grouped_mm", draw_grouped_product},
                               {"sum", draw_in_dtype},
                               {"to", draw_copy},
                               {"unfold", draw_unfold},
+                              {"npu.tail", draw_tail},
                               {"", draw_grouped_product}};
 
 // ---- Running ----
@@ -500,7 +513,7 @@ TEST_CASE("decompositions give what libtorch's kernels give", "[decompositions]"
   int on_gpu = 0;
   for (const std::string_view op : decomposed_ops()) {
     const auto* row = std::find_if(std::begin(kDraws), std::end(kDraws), [&](const DrawRow& each) {
-      return each.family == functional_name(op);
+      return each.family == (op.starts_with("npu.") ? op : functional_name(op));
     });
     CAPTURE(op);
     REQUIRE(row != std::end(kDraws));
@@ -530,6 +543,34 @@ TEST_CASE("decompositions give what libtorch's kernels give", "[decompositions]"
   }
   // Some of the nodes that are drawn are run whole there.
   if (targets.size() > 1) CHECK(on_gpu > 25);
+}
+
+TEST_CASE("rows behind the valid ones, on a device without npu.tail", "[decompositions]") {
+  ::setenv("NPU_BACKEND_PATH", test::backend_dir(), 1);
+  Json json = *load_target("host").json;
+  for (Json& device : json["devices"]) {
+    if (device["name"] != "npu") continue;
+    device["decompose"].push_back("npu.tail");
+    Json& rules = device["ops"];
+    rules.erase(
+        std::remove_if(rules.begin(), rules.end(),
+                       [](const Json& rule) { return rule["types"] == Json::array({"npu.tail"}); }),
+        rules.end());
+  }
+  const Target plain = parse_target(json, "plain.json");
+  const Target cpu = select_devices(load_target("host"), {"cpu"}, {});
+  conformance::Random random(2);
+  int decomposed = 0;
+  for (int i = 0; i < 40; ++i) {
+    Drawn node{.op = "npu.tail"};
+    NodeDraw draw(random, node.op, DType::kFloat32);
+    draw_tail(draw, node);
+    INFO(document_of(node).text());
+    const Ran ran = run_on(node, plain);
+    decomposed += ran.decomposed ? 1 : 0;
+    compare(node, ran.result, run_on(node, cpu).result);
+  }
+  CHECK(decomposed > 30);
 }
 
 }  // namespace npu::decomposition_test
