@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that read at places which a tensor holds. A place outside the operand is a fault of the run.
 #include <algorithm>
+#include <limits>
 
 #include "ops/op_name.hpp"
 #include "ops/op_table.hpp"
@@ -68,6 +69,41 @@ std::string index_select_element(Emitter& emitter, const BoundNode& node, int, c
   source[d] = stated_place(emitter, node, indices,
                            emitter.shape(indices).empty() ? Index{} : Index{index[d]}, extent);
   return emitter.element(self, source);
+}
+
+// npu.tail: the rows behind the valid ones are 0, minus infinity or the last of these. A number of
+// rows that the dimension does not have is a fault of the run.
+std::string tail_element(Emitter& emitter, const BoundNode& node, int, const Index& index) {
+  const TensorId self = tensor_of(emitter, node, "self");
+  const TensorId valid = tensor_of(emitter, node, "valid");
+  const Shape& shape = emitter.shape(self);
+  const DType dtype = emitter.dtype(self);
+  if (shape.empty()) emitter.refuse(node.node(), "a scalar has no rows");
+  if (emitter.dtype(valid) != DType::kInt64 || emitter.model().count(valid) != 1) {
+    emitter.refuse(node.node(), "its number of valid rows is no int64");
+  }
+  const auto d =
+      static_cast<std::size_t>(dimension_of(emitter, node, node.integer("dim"), shape.size()));
+  const std::string fill = node.find("fill") != nullptr ? node.string("fill") : "zero";
+  const bool is_edge = fill == "edge";
+  if (!is_edge && fill != "zero" && (fill != "lowest" || !is_floating_point(dtype))) {
+    emitter.refuse(node.node(), "its fill is none of zero, edge and lowest");
+  }
+  const std::string stated = emitter.define(DType::kInt64, emitter.element(valid, {}));
+  const std::string count =
+      emitter.place_within(node.node(),
+                           "(" + stated + (is_edge ? " < 1 ? " : " < 0 ? ") +
+                               std::to_string(shape[d] + 1) + " : " + stated + ")",
+                           shape[d] + 1);
+  if (is_edge) {
+    Index source = index;
+    source[d] = "(" + index[d] + " < " + count + " ? " + index[d] + " : " + count + " - 1)";
+    return emitter.element(self, emitter.define_index(source));
+  }
+  const std::string rest = fill == "zero"
+                               ? literal(0.0, dtype)
+                               : literal(-std::numeric_limits<double>::infinity(), dtype);
+  return "(" + index[d] + " < " + count + " ? " + emitter.element(self, index) + " : " + rest + ")";
 }
 
 // Advanced indexing: index tensors broadcast to one shape, which stands in place of the indexed
