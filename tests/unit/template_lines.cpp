@@ -93,8 +93,10 @@ class LineReader {
     const std::size_t brace = line.find('{', close);
     const std::string name = trimmed(line.substr(0, equals));
     std::string op = trimmed(line.substr(equals + 1, open - equals - 1));
-    if (op.find('.') == std::string::npos) op += ".default";
-    if (!op.starts_with("aten.") && !op.starts_with("npu.")) op = "aten." + op;
+    const bool is_getitem = op == "getitem";
+    if (is_getitem) op = "<built-in function getitem>";
+    if (op.find('.') == std::string::npos && !is_getitem) op += ".default";
+    if (!is_getitem && !op.starts_with("aten.") && !op.starts_with("npu.")) op = "aten." + op;
     Json node{{"name", name}, {"op_type", op}, {"inputs", Json::array()}};
     std::istringstream operands(line.substr(open + 1, close - open - 1));
     for (std::string operand; std::getline(operands, operand, ',');) {

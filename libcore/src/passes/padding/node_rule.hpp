@@ -62,6 +62,8 @@ enum class Rewriting : std::uint8_t {
   kNone,
   kMean,           ///< a sum, divided by the number of valid rows
   kLastRow,        ///< an index that counts from the end
+  kLastState,      ///< of a recurrence, which is the last valid row of its results
+  kIndices,        ///< indices that may count from the end: as ones from the front
   kAttentionMask,  ///< an attention over padded keys without a mask
 };
 
@@ -72,6 +74,8 @@ struct NodeRule {
   std::vector<Place> consumed = {};        ///< dimensions that are gone behind the node
   ValueClass value = ValueClass::kFinite;  ///< of the valid part of the results
   Rewriting rewriting = Rewriting::kNone;
+  /// Operands that are indices into a dimension of a padded size.
+  std::vector<std::pair<std::int32_t, SizeExpression>> unguarded = {};
   std::string refusal = {};  ///< why the node has no rule; empty if it has
 };
 

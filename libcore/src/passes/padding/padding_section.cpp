@@ -201,6 +201,7 @@ std::vector<PaddingMask> masks_of(const Graph& graph) {
     const std::string* fill = member_text(node.attrs(), "fill");
     PaddingMask mask{.node = node.name, .tensor = tensor.name, .readers = {}};
     mask.dim = member_integer(node.attrs(), "dim").value_or(-1);
+    if (mask.dim < 0) mask.dim += std::ssize(tensor.shape);
     mask.fill = (fill == nullptr ? std::nullopt : parse_fill(*fill)).value_or(Fill::kZero);
     mask.bytes = tensor.bytes();
     for (const NodeId reader : graph.tensor(node.outputs.front()).consumers) {

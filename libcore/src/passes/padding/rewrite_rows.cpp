@@ -13,6 +13,7 @@
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "passes/padding/size_nodes.hpp"
+#include "passes/padding/state_readers.hpp"
 
 namespace npu::padding {
 namespace {
@@ -21,6 +22,7 @@ class RowRewriter {
  public:
   RowRewriter(Graph& graph, const PaddedSizes& sizes, const TensorSizes& shapes, AddedSizes& added)
       : graph_(graph),
+        sizes_(sizes),
         shapes_(shapes),
         added_(added),
         editor_(graph),
@@ -34,6 +36,10 @@ class RowRewriter {
         return rewrite_mean(id);
       case Rewriting::kLastRow:
         return rewrite_last_row(id, rule);
+      case Rewriting::kLastState:
+        return rewrite_last_state(id, bound.boolean("batch_first") ? 1 : 0);
+      case Rewriting::kIndices:
+        return guard_indices(id, rule);
       case Rewriting::kAttentionMask:
         return add_attention_mask(id, bound);
       case Rewriting::kNone:
@@ -121,12 +127,7 @@ class RowRewriter {
     const Place& place = rule.needs.back().places.front();
     const TensorId operand = node.inputs.front();
     const TensorInfo& result = graph_.tensor(node.outputs.front());
-    const SizeExpression& size = shapes_.of(operand)[index_of(place.dim)];
-    const Json last = nodes_.value(size - 1);
-    const Json index =
-        nodes_.add("size." + (size - 1).text() + ".row", "aten.view.default", Json::array({last}),
-                   {{"size", Json::array({1})}}, {1}, DType::kInt64);
-    Json inputs = Json::array({mention(operand), index});
+    Json inputs = Json::array({mention(operand), last_row_of(operand, place.dim)});
     Json attrs{{"dim", place.dim}};
     SizeShape shape = shapes_.of(operand);
     Shape numbers = graph_.tensor(operand).shape;
@@ -138,6 +139,77 @@ class RowRewriter {
     const Json row = insert(id, result.name + ":row", "aten.index_select.default",
                             std::move(inputs), std::move(attrs), shape, numbers, result.dtype);
     replace(id, "aten.squeeze.dim", Json::array({row}), {{"dim", place.dim}});
+  }
+
+  // The index of the last valid row, as a tensor of one element.
+  Json last_row_of(TensorId id, std::int32_t dim) {
+    const SizeExpression last = shapes_.of(id)[index_of(dim)] - 1;
+    return nodes_.add("size." + last.text() + ".row", "aten.view.default",
+                      Json::array({nodes_.value(last)}), {{"size", Json::array({1})}}, {1},
+                      DType::kInt64);
+  }
+
+  // A recurrence gives its state after each step: the last one is the last row.
+  void rewrite_last_state(NodeId id, std::int32_t time) {
+    const Node& node = graph_.node(id);
+    const TensorId rows = node.outputs.front();
+    const StateReaders readers = state_readers(graph_, node);
+    const Json inputs = Json::array({mention(rows), last_row_of(rows, time)});
+    const Json dim{{"dim", time}};
+    SizeShape shape = shapes_.of(rows);
+    Shape numbers = graph_.tensor(rows).shape;
+    shape[index_of(time)] = SizeExpression(1);
+    numbers[index_of(time)] = 1;
+    const auto row_before = [&](NodeId reader) {
+      const TensorInfo& result = graph_.tensor(graph_.node(reader).outputs.front());
+      return insert(reader, result.name + ":row", "aten.index_select.default", inputs, dim, shape,
+                    numbers, result.dtype);
+    };
+    for (const NodeId reader : readers.whole) {
+      if (time == 0) {
+        replace(reader, "aten.index_select.default", inputs, dim);
+      } else {
+        const Json row = row_before(reader);
+        replace(reader, "aten.transpose.int", Json::array({row}), {{"dim0", 0}, {"dim1", 1}});
+      }
+    }
+    for (const NodeId reader : readers.last_layer) {
+      const Json row = row_before(reader);
+      replace(reader, "aten.squeeze.dim", Json::array({row}), dim);
+    }
+  }
+
+  // What counts_from_front knows again.
+  void guard_indices(NodeId id, const NodeRule& rule) {
+    const Node& node = graph_.node(id);
+    for (const auto& [operand, size] : rule.unguarded) {
+      const TensorId index = node.inputs[index_of(operand)];
+      const TensorInfo& tensor = graph_.tensor(index);
+      const auto add = [&](const char* suffix, const char* op_type, Json inputs, Json attrs,
+                           bool is_bool) {
+        return insert(id, tensor.name + suffix, op_type, std::move(inputs), std::move(attrs),
+                      shapes_.of(index), tensor.shape, is_bool ? DType::kBool : tensor.dtype);
+      };
+      const Json count = nodes_.value(size);
+      const Json given = mention(index);
+      const Json is_negative =
+          add(":negative", "aten.lt.Scalar", Json::array({given}), {{"other", 0}}, true);
+      const Json from_end =
+          add(":from_end", "aten.add.Tensor", Json::array({given, count}), Json::object(), false);
+      const Json row = add(":row", "aten.where.self", Json::array({is_negative, from_end, given}),
+                           Json::object(), false);
+      const Json is_below =
+          add(":below", "aten.lt.Scalar", Json::array({row}), {{"other", 0}}, true);
+      const Json is_behind =
+          add(":behind", "aten.ge.Tensor", Json::array({row, count}), Json::object(), true);
+      const Json is_outside = add(":outside", "aten.logical_or.default",
+                                  Json::array({is_below, is_behind}), Json::object(), true);
+      const std::int64_t capacity = size.evaluate(sizes_.capacities());
+      const Json guarded = add(":guarded", "aten.masked_fill.Scalar",
+                               Json::array({row, is_outside}), {{"value", capacity}}, false);
+      const auto name = guarded["name"].get<std::string>();
+      editor_.set_operand(id, index_of(operand), name, {name, 0});
+    }
   }
 
   void add_attention_mask(NodeId id, const BoundNode& bound) {
@@ -175,6 +247,7 @@ class RowRewriter {
   }
 
   Graph& graph_;
+  const PaddedSizes& sizes_;
   const TensorSizes& shapes_;
   AddedSizes& added_;
   GraphEditor editor_;

@@ -3,13 +3,15 @@
 //
 // An index behind the valid ones must be one that a valid row has, or 0, so that it is in range:
 // then the same row is read again, or the same value written again. Indices that no input decides
-// are those of a run at the capacity, where they must be in range anyway. Negative indices are the
-// kernels' business, which check them. O(operands x rank) for a node.
+// are those of a run at the capacity, where they must be in range anyway. Indices into a padded
+// dimension count from its front (index_guard.hpp), where the op
+// takes others at all. O(operands x rank) for a node.
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "ops/op_name.hpp"
+#include "passes/padding/index_guard.hpp"
 #include "passes/padding/row_rules.hpp"
 #include "passes/padding/rule_parts.hpp"
 
@@ -23,6 +25,13 @@ void need_indices(NodeRule& rule, const PaddedNode& node, std::size_t operand) {
     rule.needs.push_back(
         need_at({static_cast<std::int32_t>(operand), d}, {kRepeats, kZeros}, Fill::kEdge));
   }
+}
+
+void need_from_front(NodeRule& rule, const PaddedNode& node, std::size_t operand,
+                     const SizeExpression& size) {
+  if (counts_from_front(node.graph(), node.sizes(), node.node().inputs[operand], size)) return;
+  rule.rewriting = Rewriting::kIndices;
+  rule.unguarded.emplace_back(static_cast<std::int32_t>(operand), size);
 }
 
 /// A result dimension whose rows are chosen by indices.
@@ -135,7 +144,9 @@ NodeRule advanced_rule(const PaddedNode& node) {
       Keep::kAll, Keep::kAll);
   for (std::size_t i = before; i < rule.results.size(); ++i) rule.results[i].lowest = Keep::kAll;
   for (std::int32_t d = first; d <= last; ++d) {
-    if (node.operand_varies(0, d)) rule.consumed.push_back({0, d});
+    if (!node.operand_varies(0, d)) continue;
+    rule.consumed.push_back({0, d});
+    need_from_front(rule, node, index_of(list[index_of(d)]), node.operand(0)[index_of(d)]);
   }
   return rule;
 }
@@ -181,23 +192,80 @@ void need_written_rows(NodeRule& rule, const PaddedNode& node, std::size_t index
                                {adds ? kZeros : kRepeats}, adds ? Fill::kZero : Fill::kEdge));
 }
 
+// index_put with one index of one dimension: rows along it are written.
+NodeRule put_rule(const PaddedNode& node) {
+  const auto refusal = [] {
+    return refuse_rule("there is no padding rule for this form of writing rows");
+  };
+  const std::vector<std::int32_t> list = node.arguments("indices");
+  const auto values = node.argument("values");
+  std::int32_t dim = -1;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i] < 0) continue;
+    if (dim >= 0) return refusal();
+    dim = static_cast<std::int32_t>(i);
+  }
+  if (dim < 0 || !values || node.rank(index_of(list[index_of(dim)])) != 1 ||
+      node.operand_info(index_of(list[index_of(dim)])).dtype == DType::kBool) {
+    return refusal();
+  }
+  NodeRule rule;
+  rule.value = least_value(node);
+  const std::size_t index = index_of(list[index_of(dim)]);
+  const std::int32_t behind = node.rank(0) - node.rank(*values);  // broadcast from the last one on
+  const bool adds = node.bound().boolean("accumulate");
+  if (adds && node.operand_varies(index, 0) && !node.operand_varies(*values, dim - behind)) {
+    return refuse_rule("it adds the same row a number of times that varies");
+  }
+  need_written_rows(rule, node, index, 0, values, dim - behind, adds);
+  if (node.operand_varies(0, dim)) {
+    need_from_front(rule, node, index, node.operand(0)[index_of(dim)]);
+  }
+  for (const std::int32_t d : node.varying_dims(0)) {
+    if (!node.operand_varies(0, d)) {
+      return refuse_rule("its result has other sizes than its operand");
+    }
+    ResultDim along = moved_dim(0, d, {0, d});
+    if (d == dim) {
+      along.repeat = Keep::kNo;
+    } else if (node.operand_varies(*values, d - behind)) {
+      along.from.push_back({static_cast<std::int32_t>(*values), d - behind});
+      along.values.push_back(along.from.back());
+      along.value_operands = 2;
+    } else {
+      along.zero = along.lowest = Keep::kNo;
+    }
+    rule.results.push_back(std::move(along));
+  }
+  return rule;
+}
+
 }  // namespace
 
 NodeRule scatter_rule(const PaddedNode& node) {
   const std::string_view name = functional_name(node.node().op_type);
+  if (name == "index_put") return put_rule(node);
   const auto dim = node.dimension("dim", node.rank(0));
   const auto index = node.argument("index");
   const auto source = node.argument(name.starts_with("index") ? "source" : "src");
   const bool is_slice = name == "slice_scatter" || name == "select_scatter";
-  const bool adds = name == "index_add" || name == "scatter_add";
+  const std::string reduce = name == "scatter_reduce" ? node.bound().string("reduce") : "";
+  const bool adds = name == "index_add" || name == "scatter_add" || reduce == "sum";
   const bool is_rows = name == "index_copy" || name == "index_add";
-  if (!dim || (!index && !is_slice) || name == "scatter_reduce" || name == "masked_scatter") {
+  if (!dim || (!index && !is_slice) || name == "masked_scatter") {
     return refuse_rule("there is no padding rule for this form of writing rows");
+  }
+  if (reduce == "mean" || reduce == "prod") {
+    return refuse_rule("a " + reduce + " counts the rows of the padding, too");
   }
   NodeRule rule;
   rule.value = least_value(node);
   if (index) {
-    need_written_rows(rule, node, *index, is_rows ? 0 : *dim, source, *dim, adds);
+    const std::int32_t rows = is_rows ? 0 : *dim;
+    if (source && node.operand_varies(*index, rows) && !node.operand_varies(*source, *dim)) {
+      return refuse_rule("its source has rows for the padding, too");
+    }
+    need_written_rows(rule, node, *index, rows, source, *dim, adds);
   } else if (source && node.operand_varies(0, *dim)) {
     return refuse_rule("it writes to places along the padded size " +
                        quoted_size(node.operand(0)[index_of(*dim)]));

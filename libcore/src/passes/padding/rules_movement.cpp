@@ -81,7 +81,34 @@ bool has_one_dim(const SizeShape& shape, std::size_t begin, std::size_t end) {
 
 }  // namespace
 
+namespace {
+
+// Channels become rows and columns, or the other way: a row of the one is some rows of the other.
+NodeRule shuffle_rule(const PaddedNode& node) {
+  const bool is_up = functional_name(node.node().op_type) == "pixel_shuffle";
+  const std::int64_t factor = node.integer_or(is_up ? "upscale_factor" : "downscale_factor", 0);
+  const std::int32_t rank = node.rank(0);
+  if (factor < 1 || rank < 3) return refuse_rule("its factor is out of range");
+  NodeRule rule;
+  rule.value = node.value(0);
+  for (const std::int32_t d : node.varying_dims(0)) {
+    const SizeExpression& from = node.operand(0)[index_of(d)];
+    const SizeExpression& to = node.result()[index_of(d)];
+    if (d == rank - 3) return refuse_rule("moves the padded size " + quoted_size(from));
+    const bool is_moved = d > rank - 3;
+    if (is_moved && !node.same(is_up ? from * factor : from, is_up ? to : to * factor)) {
+      return refuse_rule("its result has other sizes than its factor says");
+    }
+    rule.results.push_back(is_moved ? shifted_dim(0, d, {0, d}) : moved_dim(0, d, {0, d}));
+    rule.results.back().is_resized = is_moved;
+  }
+  return rule;
+}
+
+}  // namespace
+
 NodeRule reshape_rule(const PaddedNode& node) {
+  if (functional_name(node.node().op_type).starts_with("pixel_")) return shuffle_rule(node);
   NodeRule rule;
   rule.value = node.value(0);
   const SizeShape& from = node.operand(0);
@@ -345,7 +372,13 @@ NodeRule split_rule(const PaddedNode& node) {
   if (node.operand_varies(0, *dim)) {
     return refuse_rule("splits the padded size " + quoted_size(node.operand(0)[index_of(*dim)]));
   }
-  const bool drops = functional_name(node.node().op_type) == "unbind";
+  const std::string_view name = functional_name(node.node().op_type);
+  if (name == "glu") {  // one half, by what the other half says
+    add_rowwise(
+        rule, node, 0, 0, [](std::int32_t d) { return d; }, Keep::kAll, Keep::kAll);
+    return rule;
+  }
+  const bool drops = name == "unbind";
   for (std::size_t r = 0; r < node.node().outputs.size(); ++r) {
     add_rowwise(
         rule, node, 0, static_cast<std::int32_t>(r),

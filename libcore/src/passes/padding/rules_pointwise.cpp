@@ -264,15 +264,28 @@ ValueClass pointwise_value(const PaddedNode& node, const PointwiseTraits& traits
   return least;
 }
 
+// The other operands have a number for each channel, dimension 1, whatever lies behind it.
+NodeRule by_channel_rule(const PaddedNode& node, Keep zero) {
+  NodeRule rule;
+  rule.value = least_value(node);
+  if (node.operand_varies(0, 1)) return refuse_rule("its channels vary");
+  add_rowwise(
+      rule, node, 0, 0, [](std::int32_t d) { return d; }, zero, Keep::kAll);
+  return rule;
+}
+
 }  // namespace
 
 NodeRule pointwise_rule(const PaddedNode& node) {
   NodeRule rule;
   const std::string_view name = functional_name(node.node().op_type);
-  if (name.find("batch_norm") != std::string_view::npos && node.bound().find("training") &&
-      node.bound().boolean("training")) {
-    return refuse_rule("a batch norm in training mixes padding into its statistics");
+  if (name.find("batch_norm") != std::string_view::npos) {
+    if (node.bound().find("training") && node.bound().boolean("training")) {
+      return refuse_rule("a batch norm in training mixes padding into its statistics");
+    }
+    return by_channel_rule(node, Keep::kNo);
   }
+  if (name == "prelu" && node.rank(0) > 1) return by_channel_rule(node, Keep::kAll);
   const PointwiseTraits traits = traits_of(node);
   const std::optional<Choice> choice = choice_of(node, name);
   rule.value = pointwise_value(node, traits, choice);

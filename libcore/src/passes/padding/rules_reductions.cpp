@@ -7,6 +7,7 @@
 #include "ops/op_name.hpp"
 #include "passes/padding/row_rules.hpp"
 #include "passes/padding/rule_parts.hpp"
+#include "passes/padding/state_readers.hpp"
 
 namespace npu::padding {
 namespace {
@@ -227,14 +228,10 @@ NodeRule recurrent_rule(const PaddedNode& node) {
   const std::int32_t batch = batch_first ? 0 : 1;
   if (node.operand_varies(0, 2)) return refuse_rule("its width varies");
   if (node.operand_varies(0, time)) {
-    for (std::size_t r = 1; r < node.node().outputs.size(); ++r) {
-      const TensorInfo& state = node.graph().tensor(node.node().outputs[r]);
-      const auto& outputs = node.graph().graph_outputs();
-      const bool is_output =
-          std::find(outputs.begin(), outputs.end(), node.node().outputs[r]) != outputs.end();
-      if (state.consumers.empty() && !is_output) continue;
-      return refuse_rule(
-          "its last state is that behind the padding; read the last row of its outputs instead");
+    const StateReaders readers = state_readers(node.graph(), node.node());
+    if (!readers.refusal.empty()) return refuse_rule(readers.refusal);
+    if (!readers.whole.empty() || !readers.last_layer.empty()) {
+      rule.rewriting = Rewriting::kLastState;
     }
     ResultDim along = shifted_dim(0, time, {0, time});
     along.zero = Keep::kNo;

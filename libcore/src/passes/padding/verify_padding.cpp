@@ -162,6 +162,10 @@ class PaddingVerifier {
       refuse(id, "a mean over a padded size divides by the capacity");
     } else if (rule.rewriting == padding::Rewriting::kAttentionMask) {
       refuse(id, "an attention over padded keys has no mask for them");
+    } else if (rule.rewriting == padding::Rewriting::kIndices) {
+      refuse(id, "its indices may count from the end, where the padding is");
+    } else if (rule.rewriting == padding::Rewriting::kLastState) {
+      refuse(id, "its last state, which is read, is that behind the padding");
     }
     for (const padding::TailNeed& need : rule.needs) {
       if (padding::is_met(need, node, tails_)) continue;

@@ -55,6 +55,10 @@ const std::vector<RuleCase>& rule_cases() {
         y = masked_fill.Scalar(x, m) [S,T] {"value": "-inf"}; output y)"},
       {"pointwise",
        "input a [S,1] bool; input b [S,T] bool; y = logical_and(a, b) [S,T] bool; output y"},
+      {"pointwise", R"(input x [T,3,S]; weight w [3]; weight b [3]; weight m [3]; weight v [3];
+        y = batch_norm(x, w, b, m, v) [T,3,S] {"training": false, "momentum": 0.1, "eps": 9,
+        "cudnn_enabled": false}; output y)"},
+      {"pointwise", "input x [2,3,S,T]; weight w [3]; y = prelu(x, w) [2,3,S,T]; output y"},
       {"create", R"(input x [S,3]; y = full_like(x) [S,3] {"fill_value": 2}; output y)"},
       {"create", "input x [S,3]; y = zeros_like(x) [S,3]; output y"},
       {"triangle", R"(input x [2,S,S]; y = tril(x) [2,S,S] {"diagonal": 0}; output y)"},
@@ -153,6 +157,23 @@ const std::vector<RuleCase>& rule_cases() {
       {"scatter", R"(input x [4,T]; input i [S] int64; input s [S,T];
         y = index_add(x, i, s) [4,T] {"dim": 0}; output y)",
        4},
+      {"scatter", R"(input x [4,T]; input i [S] int64; input s [S,T];
+        y = index_put(x, i, s) [4,T] {"_tensor_list_sizes": [1], "accumulate": false}; output y)",
+       4},
+      {"scatter", R"(input x [4,3]; input i [S] int64; input s [S,3];
+        y = index_put(x, i, s) [4,3] {"_tensor_list_sizes": [1], "accumulate": true}; output y)",
+       4},
+      {"scatter", R"(input x [4,3]; input i [S,3] int64; input s [S,3];
+        y = scatter_reduce.two(x, i, s) [4,3] {"dim": 0, "reduce": "amax"}; output y)",
+       4},
+      {"scatter", R"(input x [4,3]; input i [S,3] int64; input s [S,3];
+        y = scatter_reduce.two(x, i, s) [4,3] {"dim": 0, "reduce": "sum"}; output y)",
+       4},
+      {"split", R"(input x [2,S,4]; y = glu(x) [2,S,2] {"dim": 2}; output y)"},
+      {"reshape", R"(input x [2,4,S,T]; y = pixel_shuffle(x) [2,1,2*S,2*T] {"upscale_factor": 2};
+        output y)"},
+      {"reshape", R"(input x [1,2,2*S,3*T]; y = pixel_unshuffle(x) [1,2,2*S,3*T]
+        {"downscale_factor": 1}; output y)"},
       {"pad", R"(input x [2,S]; y = constant_pad_nd(x) [2,"S + 3"] {"pad": [1, 2], "value": 0};
         output y)"},
       {"pad", R"(input x [2,S]; y = constant_pad_nd(x) [2,"S + 2"] {"pad": [2, 0], "value": 3};

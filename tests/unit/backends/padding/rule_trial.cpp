@@ -59,7 +59,7 @@ class Position {
 bool is_close(double a, double b) {
   if (std::isnan(a) && std::isnan(b)) return true;
   if (std::isinf(a) || std::isinf(b)) return a == b;
-  return std::abs(a - b) <= 1e-5 * (1 + std::abs(b));
+  return std::abs(a - b) <= 1e-6 * (1 + std::abs(b));
 }
 
 /// A graph that is compiled for the device, with its plan.
