@@ -41,11 +41,12 @@ class Generator {
     run_seeds(options_.gpu_seeds, true);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     std::printf(
-        "%lld nodes of %lld seeds in %.1f s; %lld numbers compared, %lld unknown; %lld failed\n",
+        "%lld nodes of %lld seeds in %.1f s; %lld numbers compared, %lld unknown, in %lld padded "
+        "runs, too; %lld failed\n",
         static_cast<long long>(totals_.nodes),
         static_cast<long long>(options_.seeds + options_.gpu_seeds), seconds.count(),
         static_cast<long long>(totals_.compared), static_cast<long long>(totals_.unknown),
-        static_cast<long long>(totals_.failed));
+        static_cast<long long>(totals_.padded), static_cast<long long>(totals_.failed));
     for (const auto& [text, count] : totals_.refusals)
       std::printf("  refused %lld times: %s\n", static_cast<long long>(count), text.c_str());
     return totals_.failed == 0;
@@ -58,7 +59,7 @@ class Generator {
       const std::string name = (gpu ? "gpu" : "seed") + std::to_string(seed);
       if (options_.verbose) std::fprintf(stderr, "%s\n", name.c_str());
       for (const Failure& found : check_seed(seed, gpu, options_.programs, totals_)) {
-        const Failure failure = options_.shrinks ? shrink(found) : found;
+        const Failure failure = options_.shrinks && !found.is_padded ? shrink(found) : found;
         std::printf(
             "%s: %s\n  %s\n%s\n", name.c_str(), failure.text.c_str(),
             failure.way.commands(name + (failure.way.opset > 0 ? ".onnx" : ".json")).c_str(),

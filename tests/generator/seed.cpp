@@ -25,6 +25,7 @@ bool is_refusal(const Error& error, const Way& way) {
   if (text.find("not implemented for") != std::string::npos) return true;
   if (text.find("needs a CPU with") != std::string::npos) return true;
   if (way.in_flight > 1 && text.find("has no queues") != std::string::npos) return true;
+  if (text.find("padding: ") != std::string::npos) return true;
   if (text.find("Only zero batch or zero channel inputs") != std::string::npos) return true;
   if (way.precision != "int8") return false;
   // Nor has a tensor a range that is infinite throughout.
@@ -98,6 +99,18 @@ std::string fault_of(const Network& network, const Way& way, Totals& totals) {
     const Run run = run_network(network, way);
     return difference(run, expected_of(network, run, way), totals);
   });
+}
+
+std::string fault_of_padding(const Network& network, const SizeDraw& size, const Way& way,
+                             Totals& totals) {
+  const std::string fault = fault_in(way, totals, [&]() -> std::string {
+    const std::optional<Run> run = run_padded(network, size, way);
+    if (!run) return "";
+    ++totals.padded;
+    return difference(*run, reference(*run, way.precision), totals);
+  });
+  if (fault.empty()) return "";
+  return std::to_string(size.valid) + " of " + std::to_string(size.capacity) + ": " + fault;
 }
 
 std::string fault_of_programs(const Network& network, const Way& way, const std::string& programs,
@@ -179,6 +192,13 @@ std::vector<Failure> check_seed(std::uint64_t seed, bool gpu, const std::string&
       one.outputs = network.nodes[n].results;
       remove_unread(one);
       note(one, way, fault_of(one, way, totals));
+    }
+    // Padding is proved for numbers, not for what is none.
+    if (way.opset == 0 && way.precision != "int8" && !style.has_specials && !style.may_be_empty) {
+      const SizeDraw size = draw_size(network, random);
+      const std::string wrong =
+          size.capacity > 0 ? fault_of_padding(network, size, way, totals) : "";
+      if (!wrong.empty()) failures.push_back({network, way, wrong, true});
     }
     if (programs.empty() || seed % 100 != 0 || i > 0) continue;
     for (const bool bundle : {false, true}) {

@@ -30,8 +30,23 @@ void refuse(const std::string& text) { throw Error(ErrorCode::kInvalidGraph, tex
 std::int64_t Values::extent(std::int64_t dim) const {
   return shape.at(index_of(dim < 0 ? dim + rank() : dim));
 }
-Bounded& Values::at(const Shape& place) { return data[offset_of(shape, place)]; }
-const Bounded& Values::at(const Shape& place) const { return data[offset_of(shape, place)]; }
+namespace {
+
+// Operands that do not go together may lead anywhere.
+std::size_t checked_offset(const Shape& shape, const Shape& place) {
+  const auto is_within = [](std::int64_t index, std::int64_t extent) {
+    return index >= 0 && index < extent;
+  };
+  if (!std::equal(place.begin(), place.end(), shape.begin(), shape.end(), is_within)) {
+    refuse("the place " + shape_text(place) + " is not in " + shape_text(shape));
+  }
+  return offset_of(shape, place);
+}
+
+}  // namespace
+
+Bounded& Values::at(const Shape& place) { return data[checked_offset(shape, place)]; }
+const Bounded& Values::at(const Shape& place) const { return data[checked_offset(shape, place)]; }
 
 std::int64_t count_of(const Shape& shape) {
   std::int64_t count = 1;
