@@ -71,10 +71,10 @@ WeightRange read_range(const Json& json, std::size_t files, const std::string& f
 }
 
 // The path of the first file, resolved against the folder of the document.
-std::filesystem::path model_path(const Graph& graph, const std::string& path) {
+std::filesystem::path model_path(const std::string& document, const std::string& path) {
   const std::filesystem::path model(path);
-  if (model.is_absolute() || graph.file.empty() || graph.file == "<stdin>") return model;
-  return std::filesystem::path(graph.file).parent_path() / model;
+  if (model.is_absolute() || document.empty() || document == "<stdin>") return model;
+  return std::filesystem::path(document).parent_path() / model;
 }
 
 // Elements as LEB128 numbers; what does not fit into the dtype is cut, as protobuf does.
@@ -135,30 +135,47 @@ Json weight_data_entry(const std::string& name, const void* data, std::size_t by
 std::optional<WeightMap> WeightMap::of(const Graph& graph) {
   const Json* json = graph.npu_member("weights_map");
   if (json == nullptr) return std::nullopt;
+  return read(*json, graph.file);
+}
+
+std::optional<WeightMap> WeightMap::of_model(const std::string& path, Diagnostics& diagnostics) {
+  const MappedFile model(path);
+  const std::string_view bytes(reinterpret_cast<const char*>(model.data()), model.size());
+  const auto document = import_template(path, bytes, {}, diagnostics);
+  if (!document || diagnostics.has_errors()) return std::nullopt;
+  const Json* npu = find_member(*document, "npu");
+  const Json* json = npu == nullptr ? nullptr : find_member(*npu, "weights_map");
+  if (json == nullptr) return WeightMap();
+  auto made = std::make_shared<const Json>(*json);
+  WeightMap map = read(*made, path);
+  map.made_ = std::move(made);
+  return map;
+}
+
+WeightMap WeightMap::read(const Json& json, const std::string& document) {
   WeightMap map;
-  map.file_ = graph.file;
-  const Json& files = list_member(*json, "files", graph.file);
-  if (files.empty()) fail_map(graph.file, "/files", "expected at least one file");
+  map.file_ = document;
+  const Json& files = list_member(json, "files", document);
+  if (files.empty()) fail_map(document, "/files", "expected at least one file");
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::string place = "/files/" + std::to_string(i);
-    File file{.name = text_member(files[i], i == 0 ? "path" : "name", graph.file, place),
-              .bytes = size_member(files[i], "bytes", graph.file, place),
-              .digest = text_member(files[i], "xxh3", graph.file, place),
+    File file{.name = text_member(files[i], i == 0 ? "path" : "name", document, place),
+              .bytes = size_member(files[i], "bytes", document, place),
+              .digest = text_member(files[i], "xxh3", document, place),
               .mapped = nullptr};
     if (i == 0) {
-      const std::filesystem::path path = model_path(graph, file.name);
+      const std::filesystem::path path = model_path(document, file.name);
       file.name = path.string();
       map.folder_ = path.parent_path().string();
     }
     map.files_.push_back(std::move(file));
   }
-  const Json& tensors = list_member(*json, "tensors", graph.file);
+  const Json& tensors = list_member(json, "tensors", document);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::string place = "/tensors/" + std::to_string(i);
-    const std::string& name = text_member(tensors[i], "name", graph.file, place);
-    if (!map.ranges_.emplace(name, read_range(tensors[i], files.size(), graph.file, place))
-             .second) {
-      fail_map(graph.file, place + "/name", "'" + name + "' stands there twice");
+    const std::string& name = text_member(tensors[i], "name", document, place);
+    if (!map.ranges_.emplace(name, read_range(tensors[i], files.size(), document, place)).second) {
+      fail_map(document, place + "/name", "'" + name + "' stands there twice");
     }
   }
   return map;
@@ -288,7 +305,8 @@ void rebase_weight_map(Graph& graph, const std::string& output) {
       std::filesystem::absolute(std::filesystem::path(output).parent_path() / ".")
           .lexically_normal();
   const std::filesystem::path file =
-      std::filesystem::absolute(model_path(graph, path->get<std::string>())).lexically_normal();
+      std::filesystem::absolute(model_path(graph.file, path->get<std::string>()))
+          .lexically_normal();
   Json changed = *json;
   changed["files"][0]["path"] = file.lexically_relative(folder).string();
   graph.set_npu_member("weights_map", std::move(changed));

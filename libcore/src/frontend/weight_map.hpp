@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "npu/ir/graph.hpp"
+#include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 #include "npu/support/json.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -43,6 +44,10 @@ class WeightMap {
   /// Nothing if the document has no map. The graph outlives the map. Throws Error kInvalidGraph for
   /// a malformed one.
   static std::optional<WeightMap> of(const Graph& graph);
+  /// That of the model at `path`, which a frontend reads, with whatever sizes its weights are of;
+  /// nothing if no frontend recognises it, or it has faults, which are collected. Throws what
+  /// import_template does.
+  static std::optional<WeightMap> of_model(const std::string& path, Diagnostics& diagnostics);
 
   /// The tensor's data, shared with the mapped file where it lies there as it is; nothing if the
   /// map does not name the tensor. Throws Error kIo or kParse if a file is missing, has changed
@@ -56,10 +61,12 @@ class WeightMap {
     std::string digest;
     std::shared_ptr<const MappedFile> mapped;
   };
+  static WeightMap read(const Json& map, const std::string& document);
   const MappedFile& open(std::uint64_t index);
 
-  std::string file_;    // the document
-  std::string folder_;  // of the first file
+  std::shared_ptr<const Json> made_;  // by a frontend; null: the document's own
+  std::string file_;                  // the document
+  std::string folder_;                // of the first file
   std::vector<File> files_;
   std::map<std::string, WeightRange, std::less<>> ranges_;
 };

@@ -103,6 +103,12 @@ const SafetensorsEntry* find_entry(const SafetensorsFile& file, const TensorInfo
   return entry != nullptr ? entry : file.find(tensor.name);
 }
 
+/// Whether bytes begin as safetensors do: with the size of a header that is a JSON object.
+bool begins_like_safetensors(const std::string& path) {
+  const MappedFile file(path);
+  return file.size() > 8 && file.data()[8] == std::byte{'{'};
+}
+
 std::string tensor_type_text(DType dtype, const Shape& shape) {
   return std::string(dtype_name(dtype)) + " " + shape_text(shape);
 }
@@ -156,10 +162,14 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
                                  Diagnostics& diagnostics) {
   const LogTimer timer(LogModule::kRead);
   std::unique_ptr<const SafetensorsFile> file;
-  if (!source.file.empty()) file = std::make_unique<const SafetensorsFile>(source.file);
-  // Weights that are made up take the place of the document's own.
   std::optional<WeightMap> map;
-  if (!source.random_seed) map = WeightMap::of(graph);
+  if (!source.file.empty() && !begins_like_safetensors(source.file)) {
+    map = WeightMap::of_model(source.file, diagnostics);
+    if (diagnostics.has_errors()) return {};
+  }
+  if (!source.file.empty() && !map) file = std::make_unique<const SafetensorsFile>(source.file);
+  // Weights that are made up take the place of the document's own.
+  if (!map && !source.random_seed) map = WeightMap::of(graph);
   std::vector<Tensor> weights(graph.tensors().size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const TensorInfo& tensor = graph.tensors()[i];
@@ -181,7 +191,7 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
     } else if (source.random_seed) {
       weights[i] =
           random_weight(tensor.dtype, tensor.shape, tensor.weight_key, *source.random_seed);
-    } else if (file) {
+    } else if (!source.file.empty()) {
       diagnostics.error({.file = source.file}, "weight '" + tensor.weight_key + "' (" +
                                                    tensor_type_text(tensor.dtype, tensor.shape) +
                                                    ") is missing");
@@ -193,7 +203,7 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
     }
   }
   timer.done([&] {
-    return "weights: " + (file ? source.file
+    return "weights: " + (!source.file.empty() ? source.file
                           : source.random_seed
                               ? "made up from seed " + std::to_string(*source.random_seed)
                               : std::string("the document's own"));

@@ -18,7 +18,8 @@ void add_model_options(CLI::App& app, std::string& isa, CompileModelOptions& opt
       ->type_name("LEVEL")
       ->check(one_of({kIsaLevels.begin(), kIsaLevels.end()}));
   app.add_option("--weights", options.weights.file,
-                 "safetensors file with the weights; default: npu.weights_file of the document")
+                 "file with the weights, safetensors or the model that was imported; default: the "
+                 "document's own")
       ->type_name("FILE");
   app.add_option("--random-weights", options.weights.random_seed, "random weights from a seed")
       ->type_name("SEED")

@@ -60,7 +60,8 @@ void add_group_options(Tool& tool, CLI::Option* verify, GroupComparisonOptions& 
 void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_options) {
   CLI::App& app = tool.app();
   app.add_option("--weights", options.weights.file,
-                 "safetensors file with the weights; default: npu.weights_file of the document")
+                 "file with the weights, safetensors or the model that was imported; default: the "
+                 "document's own")
       ->type_name("FILE");
   app.add_option("--random-weights", options.weights.random_seed, "random weights from a seed")
       ->type_name("SEED")
