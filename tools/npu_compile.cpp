@@ -29,8 +29,9 @@ ExitStatus compile_document(Tool& tool, npu::cli::CompileOptions& options) {
   options.model.measure_precision = tool.wants_report();
   options.model.compile.control.blob_folder = tool.output_folder();
   if (options.buckets.wanted()) {
-    tool.refuse({"--tune", "--quantize"}, "does not go with --buckets");
-    return compile_buckets(tool, options.buckets, options.model, options.deadline);
+    tool.refuse({"--tune"}, "does not go with --buckets");
+    return compile_buckets(tool, options.buckets, options.model,
+                           is_quantized ? &options.precision : nullptr, options.deadline);
   }
   npu::Graph& graph = tool.input().read_graph();
   if (is_quantized) {

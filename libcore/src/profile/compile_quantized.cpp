@@ -11,10 +11,13 @@
 #include <limits>
 #include <utility>
 
+#include "ir/restore_sizes.hpp"
 #include "npu/runtime/executor.hpp"
 #include "profile/calibrate_model.hpp"
 #include "profile/sample_files.hpp"
 #include "quant/channel_extremes.hpp"
+#include "runtime/entries/choose_entry.hpp"
+#include "runtime/entries/sized_request.hpp"
 #include "runtime/report_numbers.hpp"
 #include "support/text.hpp"
 
@@ -108,13 +111,27 @@ class QuantizedCompiler {
   CompileQuantizedResult run() {
     const Graph original = graph_;
     if (!quantize()) return std::move(result_);
+    return compile(original);
+  }
+
+  /// For a graph that is `model`, bound to `sizes`.
+  QuantizedTemplate run(const Template& model, const SizeBindings& sizes) {
+    const Graph original = graph_;
+    QuantizedTemplate quantized;
+    if (!quantize()) return quantized;
+    quantized.model = restored_template(model, graph_, sizes, diagnostics_);
+    if (!diagnostics_.has_errors()) quantized.sample = compile(original);
+    return quantized;
+  }
+
+ private:
+  CompileQuantizedResult compile(const Graph& original) {
     result_.model = compile_model(graph_, options_.model, diagnostics_);
     if (diagnostics_.has_errors()) return std::move(result_);
     compare(original);
     return std::move(result_);
   }
 
- private:
   /// False if there are errors.
   bool quantize() {
     const ProgressCallback& tell = options_.model.compile.control.progress;
@@ -172,6 +189,28 @@ class QuantizedCompiler {
 CompileQuantizedResult compile_quantized(Graph& graph, const CompileQuantizedOptions& options,
                                          Diagnostics& diagnostics) {
   return QuantizedCompiler(graph, options, diagnostics).run();
+}
+
+QuantizedTemplate quantize_template(const Template& model, const CompileQuantizedOptions& options,
+                                    Diagnostics& diagnostics) {
+  auto shapes = shapes_in(options.samples, model);
+  for (auto& [name, shape] : shapes) {
+    const SizeShape* stated = model.shape(name);
+    // The samples of a file lie one behind the other.
+    if (stated != nullptr && shape.size() == stated->size() + 1) shape.erase(shape.begin());
+  }
+  SizeBindings sizes;
+  for (const auto& [name, asked] : asked_sizes(model, shapes, {})) sizes[name] = asked.value;
+  if (const std::string unbound = model.symbols().unbound_text(sizes); !unbound.empty()) {
+    throw Error(ErrorCode::kUsage, "--calibrate: no sample says all sizes: " + unbound,
+                {.file = model.file()});
+  }
+  if (const auto fault = model.symbols().fault(sizes)) {
+    throw Error(ErrorCode::kUsage, "--calibrate: " + *fault, {.file = model.file()});
+  }
+  Graph graph = bind_sizes(model, sizes, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  return QuantizedCompiler(graph, options, diagnostics).run(model, sizes);
 }
 
 std::string quantized_summary(const CompileQuantizedResult& result) {

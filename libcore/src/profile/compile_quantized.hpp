@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/bind_sizes.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "npu/runtime/run_model.hpp"
@@ -42,6 +43,18 @@ struct CompileQuantizedResult {
 /// the other: the content has the same bytes. Throws what these throw.
 CompileQuantizedResult compile_quantized(Graph& graph, const CompileQuantizedOptions& options,
                                          Diagnostics& diagnostics);
+
+/// What comes out for sizes that vary.
+struct QuantizedTemplate {
+  Template model;                 ///< whose sizes vary as before
+  CompileQuantizedResult sample;  ///< the same at the sizes of the samples
+};
+
+/// Calibrates a template at the sizes that the samples have, and gives it precisions: those of
+/// tensors do not depend on sizes. Compares with float32 at these sizes. Throws what
+/// compile_quantized does, and Error kUsage if the samples do not say a size.
+QuantizedTemplate quantize_template(const Template& model, const CompileQuantizedOptions& options,
+                                    Diagnostics& diagnostics);
 
 /// One line about the share of int8 and the error.
 std::string quantized_summary(const CompileQuantizedResult& result);

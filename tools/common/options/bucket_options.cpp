@@ -121,13 +121,27 @@ void add_bucket_options(Tool& tool, BucketOptions& options) {
 }
 
 ExitStatus compile_buckets(Tool& tool, const BucketOptions& buckets,
-                           const CompileModelOptions& options, std::optional<double> deadline) {
+                           const CompileModelOptions& options, const CompilePrecision* precision,
+                           std::optional<double> deadline) {
   std::vector<SizeBindings> list;
   if (!buckets.is_auto()) list = buckets.list();
-  const Template model = tool.input().read_sizes();
+  Template model = tool.input().read_sizes();
   if (model.symbols().list().empty()) {
     throw Error(ErrorCode::kUsage,
                 "--buckets: --bind gives every size of " + model.file() + " a value");
+  }
+  CompileQuantizedResult int8;
+  if (precision != nullptr) {
+    compile_interruptibly(
+        options, deadline, tool.verbosity() < 0, [&](const CompileModelOptions& watched) {
+          QuantizedTemplate made =
+              quantize_template(model, precision->options(watched), tool.diagnostics());
+          int8 = std::move(made.sample);
+          model = std::move(made.model);
+        });
+    tool.stop_on_errors();
+    if (tool.verbosity() >= 0) tool.complain(quantized_summary(int8));
+    tool.report(format_quantize_report(int8.precision));
   }
   BestSizes best;
   if (buckets.is_auto()) {
@@ -143,6 +157,7 @@ ExitStatus compile_buckets(Tool& tool, const BucketOptions& buckets,
   tool.stop_on_errors();
   tool.report(format_entries_report(result));
   Metrics metrics = entries_metrics(result);
+  if (precision != nullptr) metrics.merge(compile_quantized_metrics(int8));
   if (buckets.is_auto()) {
     tool.report("by " + buckets.lengths + ": expected ms " +
                 fixed_text(best.expected_us / 1000, 3) + ", of which " +

@@ -7,6 +7,7 @@
 
 #include "ir/size_expression.hpp"
 #include "npu/runtime/compile_model.hpp"
+#include "options/compile_precision.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {
@@ -29,8 +30,10 @@ void add_sizes(const std::string& text, SizeBindings& sizes);
 
 void add_bucket_options(Tool& tool, BucketOptions& options);
 
-/// Compiles the input as a template for every choice and writes the bundle.
+/// Compiles the input as a template for every choice and writes the bundle; with `precision`
+/// quantized, once for all of them.
 ExitStatus compile_buckets(Tool& tool, const BucketOptions& buckets,
-                           const CompileModelOptions& options, std::optional<double> deadline);
+                           const CompileModelOptions& options, const CompilePrecision* precision,
+                           std::optional<double> deadline);
 
 }  // namespace npu::cli

@@ -41,17 +41,17 @@ bool CompilePrecision::asked(const Tool& tool) const {
   return true;
 }
 
+CompileQuantizedOptions CompilePrecision::options(const CompileModelOptions& model) const {
+  return {.model = model, .precision = choice.options(), .samples = samples};
+}
+
 ExitStatus compile_int8(Tool& tool, Graph& graph, const CompilePrecision& options,
                         const CompileModelOptions& model, std::optional<double> deadline) {
-  CompileQuantizedOptions all;
-  all.precision = options.choice.options();
-  all.samples = options.samples;
   CompileQuantizedResult result;
-  compile_interruptibly(model, deadline, tool.verbosity() < 0,
-                        [&](const CompileModelOptions& watched) {
-                          all.model = watched;
-                          result = compile_quantized(graph, all, tool.diagnostics());
-                        });
+  compile_interruptibly(
+      model, deadline, tool.verbosity() < 0, [&](const CompileModelOptions& watched) {
+        result = compile_quantized(graph, options.options(watched), tool.diagnostics());
+      });
   tool.stop_on_errors();
   if (tool.verbosity() >= 0) tool.complain(quantized_summary(result));
   tool.report(format_quantize_report(result.precision));

@@ -19,6 +19,7 @@ struct CompilePrecision {
 
   /// Whether a model is to be quantized. Throws Error kUsage for options that do not go together.
   bool asked(const Tool& tool) const;
+  CompileQuantizedOptions options(const CompileModelOptions& model) const;
 };
 
 void add_compile_precision(Tool& tool, CompilePrecision& options);

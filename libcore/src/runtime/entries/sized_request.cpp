@@ -35,9 +35,17 @@ std::vector<std::string> template_inputs(const Template& model) {
   return names;
 }
 
-/// The shapes in the files of --inputs. What is wrong with a file is told when its data is read.
+Tensor scalar_of(std::int64_t value) {
+  Tensor tensor(DType::kInt64, {});
+  *tensor.as_mutable<std::int64_t>() = value;
+  return tensor;
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, Shape>> shapes_in(const std::vector<InputFile>& files,
-                                                     const std::vector<std::string>& names) {
+                                                     const Template& model) {
+  const std::vector<std::string> names = template_inputs(model);
   std::vector<std::pair<std::string, Shape>> shapes;
   const auto add = [&](const std::optional<std::string>& name, const Shape& shape) {
     if (name) shapes.emplace_back(*name, shape);
@@ -59,14 +67,6 @@ std::vector<std::pair<std::string, Shape>> shapes_in(const std::vector<InputFile
   return shapes;
 }
 
-Tensor scalar_of(std::int64_t value) {
-  Tensor tensor(DType::kInt64, {});
-  *tensor.as_mutable<std::int64_t>() = value;
-  return tensor;
-}
-
-}  // namespace
-
 SizedRequest read_request(const Bundle& bundle, const RunModelOptions& options,
                           Diagnostics& diagnostics) {
   SizedRequest request;
@@ -76,8 +76,7 @@ SizedRequest read_request(const Bundle& bundle, const RunModelOptions& options,
   if (diagnostics.has_errors()) return request;
   check_template(model, diagnostics);
   if (diagnostics.has_errors()) return request;
-  const AskedSizes asked =
-      asked_sizes(model, shapes_in(options.inputs, template_inputs(model)), options.sizes);
+  const AskedSizes asked = asked_sizes(model, shapes_in(options.inputs, model), options.sizes);
   ChosenEntry chosen = choose_entry(bundle.entries(), model, asked);
   const BundleEntry& entry = bundle.entries()[chosen.index];
   request.entry = chosen.index;

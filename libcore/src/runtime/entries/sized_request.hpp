@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "ir/bind_sizes.hpp"
 #include "ir/size_expression.hpp"
 #include "npu/compile/bundle.hpp"
 #include "npu/ir/graph.hpp"
@@ -25,6 +27,11 @@ struct SizedRequest {
   Graph exact;                 ///< the model at the valid sizes
   std::vector<Tensor> inputs;  ///< of `exact`
 };
+
+/// The shapes of a template's inputs in files of tensors, as far as files name them. What is wrong
+/// with a file is told when its data is read; throws Error for one that cannot be read at all.
+std::vector<std::pair<std::string, Shape>> shapes_in(const std::vector<InputFile>& files,
+                                                     const Template& model);
 
 /// Reads the inputs, chooses the entry and binds the template to their sizes. Collects faults of
 /// template and inputs; throws what choose_entry and asked_sizes do.
