@@ -112,8 +112,9 @@ class SeveralSizes:
     def dimensions_of(self, name):
         return [dim for symbol in self.symbols.values() for input_name, dim in symbol.places if input_name == name]
 
-    def section(self):
-        """npu.symbols."""
+    def section(self, inputs):
+        """npu.symbols; `inputs` are the names that the document has for the inputs."""
+        names = dict(zip(self.inputs.names, inputs))
         section = {}
         for symbol in self.symbols.values():
             entry = {"min": symbol.least}
@@ -121,7 +122,7 @@ class SeveralSizes:
                 entry["max"] = symbol.largest
             if symbol.step != 1:
                 entry["multiple_of"] = symbol.step
-            entry["of"] = [list(place) for place in symbol.places]
+            entry["of"] = [[names.get(name, name), dim] for name, dim in symbol.places]
             section[symbol.name] = entry
         return section
 
@@ -136,7 +137,7 @@ def export_template(name, sizes, build, output_names, with_files):
         values = [value for node in builder.nodes for value in node.outputs] + builder.inputs
         stated = {value.name: value.stated for value in values if value.stated}
     template = Unification(sizes, stated).unify(documents)
-    template.setdefault("npu", {"version": 1})["symbols"] = sizes.section()
+    template.setdefault("npu", {"version": 1})["symbols"] = sizes.section([value.name for value in builder.inputs])
     return template
 
 
