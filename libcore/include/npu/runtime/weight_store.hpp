@@ -13,7 +13,7 @@ namespace npu {
 
 /// Where the data of a graph's weights comes from.
 struct WeightSource {
-  std::string file;                          ///< safetensors, or a model that a frontend reads; empty: none
+  std::string file;  ///< safetensors, or a model that a frontend reads; empty: none
   std::optional<std::uint64_t> random_seed;  ///< for weights that no file has
 };
 

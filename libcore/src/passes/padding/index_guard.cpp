@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "npu/runtime/weight_store.hpp"
 #include "ops/op_name.hpp"
 #include "passes/padding/size_nodes.hpp"
 #include "support/json_fields.hpp"
@@ -43,13 +42,19 @@ bool is_guard(const Graph& graph, const PaddedSizes& sizes, const Node& node,
          member_integer(node.attrs(), "value") == size.evaluate(sizes.capacities());
 }
 
+bool has_negative(const Json& data) {
+  if (data.is_array()) return std::any_of(data.begin(), data.end(), has_negative);
+  return !json_unsigned(&data).has_value();
+}
+
+// A constant of the document without a negative number; one in a file may have any.
 bool is_stated_from_front(const Graph& graph, const TensorInfo& tensor) {
-  if (!tensor.is_constant || is_floating_point(tensor.dtype)) return false;
-  const Tensor values = constant_tensor(graph, tensor);
-  for (std::int64_t i = 0; i < values.element_count(); ++i) {
-    if (values.value_as_double(i) < 0) return false;
-  }
-  return true;
+  const Json* constants = member_object(graph.document(), "constants");
+  if (!tensor.is_constant || constants == nullptr) return false;
+  const Json* entry = member_object(*constants, tensor.name);
+  if (entry == nullptr) entry = member_object(*constants, tensor.weight_key);
+  const Json* data = entry == nullptr ? nullptr : find_member(*entry, "data");
+  return data != nullptr && !has_negative(*data);
 }
 
 }  // namespace
