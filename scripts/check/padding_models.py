@@ -6,10 +6,15 @@ what npu-align --bucket says instead.
 """
 
 import math
+import sys
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+sys.path.append(str(Path(__file__).parents[2] / "testdata/models"))
+import families  # noqa: E402
 
 
 class Attention(nn.Module):
@@ -173,34 +178,6 @@ class Resnet(nn.Module):
         return self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
-def convolutions(source, channels):
-    layers = []
-    for inner in (source, channels):
-        layers += [nn.Conv2d(inner, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU()]
-    return nn.Sequential(*layers)
-
-
-class Unet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.down = nn.ModuleList([convolutions(3, 8), convolutions(8, 12)])
-        self.bottom = convolutions(12, 16)
-        self.rise = nn.ModuleList([nn.ConvTranspose2d(16, 12, 2, 2), nn.ConvTranspose2d(12, 8, 2, 2)])
-        self.up = nn.ModuleList([convolutions(24, 12), convolutions(16, 8)])
-        self.head = nn.Conv2d(8, 4, 1)
-
-    def forward(self, x):
-        kept = []
-        for block in self.down:
-            x = block(x)
-            kept.append(x)
-            x = F.max_pool2d(x, 2)
-        x = self.bottom(x)
-        for rise, block in zip(self.rise, self.up):
-            x = block(torch.cat([rise(x), kept.pop()], 1))
-        return self.head(x)
-
-
 class Tagger(nn.Module):
     """A class for each word, and one for all by the last state."""
 
@@ -275,7 +252,7 @@ MODELS = {
     "resnet18": (Resnet, {"image": torch.randn(1, 3, 64, 64)}, IMAGE, ["H=64,W=64", "H=128,W=128"]),
     "fcn": (lambda: Resnet(True), {"image": torch.randn(1, 3, 64, 64)}, IMAGE, ["H=64,W=64", "H=128,W=128"]),
     "unet": (
-        Unet,
+        families.UNet,
         {"x": torch.randn(1, 3, 32, 32)},
         ["x:2=H:8..96/4", "x:3=W:8..96/4"],
         ["H=48,W=48", "H=96,W=96"],

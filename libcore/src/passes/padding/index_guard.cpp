@@ -42,30 +42,55 @@ bool is_guard(const Graph& graph, const PaddedSizes& sizes, const Node& node,
          member_integer(node.attrs(), "value") == size.evaluate(sizes.capacities());
 }
 
-bool has_negative(const Json& data) {
-  if (data.is_array()) return std::any_of(data.begin(), data.end(), has_negative);
-  return !json_unsigned(&data).has_value();
+// The largest of the numbers in a constant's data; nothing if one is negative, or none.
+std::optional<std::int64_t> largest_index(const Json& data) {
+  if (!data.is_array()) {
+    const auto number = json_unsigned(&data);
+    if (!number || *number >= static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
+    return static_cast<std::int64_t>(*number);
+  }
+  std::int64_t largest = 0;
+  for (const Json& each : data) {
+    const auto index = largest_index(each);
+    if (!index) return std::nullopt;
+    largest = std::max(largest, *index);
+  }
+  return largest;
 }
 
-// A constant of the document without a negative number; one in a file may have any.
-bool is_stated_from_front(const Graph& graph, const TensorInfo& tensor) {
+// Of a constant of the document; one in a file may have any.
+std::optional<std::int64_t> largest_index(const Graph& graph, const TensorInfo& tensor) {
   const Json* constants = member_object(graph.document(), "constants");
-  if (!tensor.is_constant || constants == nullptr) return false;
+  if (!tensor.is_constant || constants == nullptr) return std::nullopt;
   const Json* entry = member_object(*constants, tensor.name);
   if (entry == nullptr) entry = member_object(*constants, tensor.weight_key);
   const Json* data = entry == nullptr ? nullptr : find_member(*entry, "data");
-  return data != nullptr && !has_negative(*data);
+  return data == nullptr ? std::nullopt : largest_index(*data);
+}
+
+// Numbers of rows from `start` on, as many as the index has elements.
+bool counts_rows(const PaddedSizes& sizes, const Json& attrs, const SizeShape& shape,
+                 const SizeExpression& size) {
+  const std::int64_t start = member_integer(attrs, "start").value_or(0);
+  const std::int64_t step = member_integer(attrs, "step").value_or(1);
+  if (start < 0 || step <= 0) return false;
+  SizeExpression count = 1;
+  for (const SizeExpression& each : shape) count = count * each;
+  return sizes.at_most((count - 1) * step + start + 1, size);
 }
 
 }  // namespace
 
-bool counts_from_front(const Graph& graph, const PaddedSizes& sizes, TensorId index,
-                       const SizeExpression& size) {
+bool is_valid_row(const Graph& graph, const PaddedSizes& sizes, TensorId index,
+                  const SizeShape& shape, const SizeExpression& size) {
   for (int depth = 0; depth < kDeepest; ++depth) {
     const TensorInfo& tensor = graph.tensor(index);
-    if (tensor.kind == TensorKind::kWeight) return is_stated_from_front(graph, tensor);
+    if (tensor.kind == TensorKind::kWeight) {
+      const auto largest = largest_index(graph, tensor);
+      return largest && sizes.at_most(SizeExpression(*largest) + 1, size);
+    }
     if (const auto known = computed_size(graph, sizes, index)) {
-      return sizes.at_most(SizeExpression(0), *known);
+      return sizes.at_most(0, *known) && sizes.at_most(*known + 1, size);
     }
     const Node* node = producer_of(graph, index);
     if (node == nullptr) return false;
@@ -73,8 +98,7 @@ bool counts_from_front(const Graph& graph, const PaddedSizes& sizes, TensorId in
     const std::string_view name = functional_name(node->op_type);
     if (name == "argmax" || name == "argmin") return true;
     if (name == "arange") {
-      return node->inputs.empty() && member_integer(node->attrs(), "start").value_or(0) >= 0 &&
-             member_integer(node->attrs(), "step").value_or(1) > 0;
+      return node->inputs.empty() && counts_rows(sizes, node->attrs(), shape, size);
     }
     constexpr std::string_view kMoving[] = {"view", "reshape", "unsqueeze", "squeeze", "expand"};
     if (node->inputs.empty() ||

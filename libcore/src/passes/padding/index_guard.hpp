@@ -5,10 +5,10 @@
 
 namespace npu::padding {
 
-/// Whether no element of an index tensor can count from the end of a padded dimension of `size`,
-/// by how it is made: numbers of rows, sizes, constants of the document, or what guard nodes give.
-/// O(nodes looked at), a few.
-bool counts_from_front(const Graph& graph, const PaddedSizes& sizes, TensorId index,
-                       const SizeExpression& size);
+/// Whether every element of an index tensor of the sizes `shape` names a valid row of a padded
+/// dimension of `size`, counted from the front, by how it is made: numbers of rows, sizes,
+/// constants of the document, or what guard nodes give. O(nodes looked at), a few.
+bool is_valid_row(const Graph& graph, const PaddedSizes& sizes, TensorId index,
+                  const SizeShape& shape, const SizeExpression& size);
 
 }  // namespace npu::padding

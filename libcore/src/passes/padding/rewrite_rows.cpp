@@ -6,6 +6,8 @@
 #include "passes/padding/rewrite_rows.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -179,12 +181,18 @@ class RowRewriter {
     }
   }
 
-  // What counts_from_front knows again.
+  // What is_valid_row knows again. Nodes come in list order, so the guard of the first reader of an
+  // index stands in front of the others.
   void guard_indices(NodeId id, const NodeRule& rule) {
     const Node& node = graph_.node(id);
     for (const auto& [operand, size] : rule.unguarded) {
       const TensorId index = node.inputs[index_of(operand)];
       const TensorInfo& tensor = graph_.tensor(index);
+      std::string& known = guards_[{index, size.text()}];
+      if (!known.empty()) {
+        editor_.set_operand(id, index_of(operand), known, {known, 0});
+        continue;
+      }
       const auto add = [&](const char* suffix, const char* op_type, Json inputs, Json attrs,
                            bool is_bool) {
         return insert(id, tensor.name + suffix, op_type, std::move(inputs), std::move(attrs),
@@ -207,8 +215,8 @@ class RowRewriter {
       const std::int64_t capacity = size.evaluate(sizes_.capacities());
       const Json guarded = add(":guarded", "aten.masked_fill.Scalar",
                                Json::array({row, is_outside}), {{"value", capacity}}, false);
-      const auto name = guarded["name"].get<std::string>();
-      editor_.set_operand(id, index_of(operand), name, {name, 0});
+      known = guarded["name"].get<std::string>();
+      editor_.set_operand(id, index_of(operand), known, {known, 0});
     }
   }
 
@@ -252,6 +260,7 @@ class RowRewriter {
   AddedSizes& added_;
   GraphEditor editor_;
   SizeNodes nodes_;
+  std::map<std::pair<TensorId, std::string>, std::string> guards_;  // of an index into a size
 };
 
 bool wants_rewriting(const Graph& graph, NodeId id, const PaddingAnalysis& analysis) {

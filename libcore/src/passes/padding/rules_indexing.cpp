@@ -4,8 +4,8 @@
 // An index behind the valid ones must be one that a valid row has, or 0, so that it is in range:
 // then the same row is read again, or the same value written again. Indices that no input decides
 // are those of a run at the capacity, where they must be in range anyway. Indices into a padded
-// dimension count from its front (index_guard.hpp), where the op
-// takes others at all. O(operands x rank) for a node.
+// dimension name its valid rows, from the front (index_guard.hpp), where the op takes others at
+// all. O(operands x rank) for a node.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -29,7 +29,8 @@ void need_indices(NodeRule& rule, const PaddedNode& node, std::size_t operand) {
 
 void need_from_front(NodeRule& rule, const PaddedNode& node, std::size_t operand,
                      const SizeExpression& size) {
-  if (counts_from_front(node.graph(), node.sizes(), node.node().inputs[operand], size)) return;
+  const TensorId index = node.node().inputs[operand];
+  if (is_valid_row(node.graph(), node.sizes(), index, node.operand(operand), size)) return;
   rule.rewriting = Rewriting::kIndices;
   rule.unguarded.emplace_back(static_cast<std::int32_t>(operand), size);
 }

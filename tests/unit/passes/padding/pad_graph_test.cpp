@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/padding/pad_graph.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "catch.hpp"
@@ -227,6 +228,27 @@ TEST_CASE("padding: indices behind the valid ones stay in range", "[padding]") {
                                    {{"S", 64}});
   CHECK(fixed.padding.masks.empty());
   CHECK(claims(fixed.padding) == "x 0 S R; i 0 S F; e 0 S F; y 0 S F");
+}
+
+TEST_CASE("padding: an index that may be no valid row is guarded, once", "[padding]") {
+  // Row 3 is there at the least size 4; row 4 is not, and would be one of the padding.
+  const auto guards = [](std::int64_t row) {
+    Json document = template_document(R"(
+      size S 4..64; input x [S,4]; weight i [1] int64
+      y = index.Tensor(x, i) [1,4] {"_tensor_list_sizes": [1]}
+      z = index.Tensor(x, i) [1,4] {"_tensor_list_sizes": [1]}
+      output y; output z)");
+    document["constants"]["i"] = {{"data", {row}}, {"dtype", "int64"}};
+    Diagnostics faults;
+    const PaddedGraph result =
+        pad_graph(Template::read(document, "constant", faults), {{"S", 32}}, faults);
+    for (const Diagnostic& fault : faults.entries()) FAIL_CHECK(format_diagnostic(fault));
+    return std::count_if(
+        result.graph.nodes().begin(), result.graph.nodes().end(),
+        [](const Node& node) { return node.op_type == "aten.masked_fill.Scalar"; });
+  };
+  CHECK(guards(3) == 0);
+  CHECK(guards(4) == 1);
 }
 
 TEST_CASE("padding: a changed certificate is refused", "[padding]") {
