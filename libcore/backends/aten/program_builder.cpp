@@ -370,6 +370,7 @@ class ProgramBuilder {
     step.decomposition = operation.decomposition;
     step.returns_none = operation.schema.result_count == 0;
     const bool training = is_training(operation.schema, bound);
+    bool is_transposed = node.op_type.starts_with("aten.conv_transpose");
     for (std::size_t i = 0; i < bound.size(); ++i) {
       const SchemaArgument& declared = operation.schema.arguments[i];
       const Operation::ArgumentTraits& traits = operation.traits[i];
@@ -380,6 +381,7 @@ class ProgramBuilder {
         add_to_call(step, declared.name, text);
       }
       step.has_written = step.has_written || argument.written;
+      is_transposed = is_transposed || (declared.name == "transposed" && bound[i].value == true);
       if (promoted) {
         argument.cast = promoted;
         step.has_casts = true;
@@ -414,6 +416,9 @@ class ProgramBuilder {
         }
       }
     }
+    // On CPUs with AVX512_BF16, libtorch 1.13 gives transposed convolutions of bfloat16 to oneDNN
+    // as plain ones.
+    if (is_transposed) step.widened = step.has_casts = true;
     add_results(graph, node, slots, step);
     choose_direct(graph, node, operation.schema, bound, step);
   }

@@ -387,6 +387,20 @@ TEST_CASE("16-bit ops without a kernel run in float32", "[aten]") {
 
 // ---- errors
 
+TEST_CASE("transposed convolutions of bfloat16 are not plain ones", "[aten]") {
+  // 1 and 2; 3 times 1, 2 and 4: the result is longer than both.
+  const auto x = bits16("bfloat16", {1, 1, 1, 2}, {0x3f80, 0x4000});
+  const auto w = bits16("bfloat16", {1, 1, 1, 3}, {0x4040, 0x40c0, 0x4140});
+  const std::vector<std::pair<std::string, HostTensor>> operands{{"x", x}, {"w", w}};
+  const std::vector<Result> y{{"y", {1, 1, 1, 4}, "bfloat16"}};
+  const auto expected = bits16("bfloat16", {1, 1, 1, 4}, {0x4040, 0x4140, 0x41c0, 0x41c0});
+  CHECK(run(one_node("aten.conv_transpose2d.input", operands, {}, y))[0].bytes == expected.bytes);
+  const Json attrs{{"stride", {1, 1}},      {"padding", {0, 0}},        {"dilation", {1, 1}},
+                   {"transposed", true},    {"output_padding", {0, 0}}, {"groups", 1},
+                   {"_none_args", {"bias"}}};
+  CHECK(run(one_node("aten.convolution.default", operands, attrs, y))[0].bytes == expected.bytes);
+}
+
 TEST_CASE("errors name node, op and argument", "[aten]") {
   const std::vector<std::pair<std::string, HostTensor>> conv = {{"x", range({1, 1, 3, 3})},
                                                                 {"w", range({1, 1, 2, 2})}};
