@@ -3,7 +3,8 @@
 //
 // Input:  a template, the largest value of each of its sizes.
 // Output: a graph with masks and with the certificate npu.padding.
-// In rounds: what the rules say of the graph; nodes in another form; masks by a minimum cut for
+// Joined rows are kept apart. Then in rounds: what the rules say of the graph; nodes in another
+// form; masks by a minimum cut for
 // rows of minus infinity, then for rows of 0; a mask in front of each need that is left. Every
 // round looks at the whole graph, and the result is checked by verify_padding, which knows nothing
 // of this. O(rounds x nodes), with at most a handful of rounds.
@@ -21,6 +22,7 @@
 #include "ir/graph_editor.hpp"
 #include "ir/mention_form.hpp"
 #include "npu/ir/json_reader.hpp"
+#include "passes/padding/keep_rows_apart.hpp"
 #include "passes/padding/place_masks.hpp"
 #include "passes/padding/rewrite_rows.hpp"
 #include "passes/padding/size_nodes.hpp"
@@ -56,6 +58,7 @@ class GraphPadder {
     graph_ = assemble_graph(std::move(document), model_.file(), diagnostics_);
     if (diagnostics_.has_errors()) return {};
     check_attributes();
+    keep_rows_apart(graph_, sizes_, shapes(), added_);
     for (int round = 0; round < kMostRounds; ++round) {
       if (!analyse() || !rewrite_rows(graph_, analysis_, sizes_, shapes(), added_)) break;
     }

@@ -158,6 +158,34 @@ TEST_CASE("a network of convolutions with strides and pooling", "[padding]") {
                {{"S", 12}, {"T", 9}}});
 }
 
+TEST_CASE("rows of several texts that views join and part again", "[padding]") {
+  check_sizes(R"(
+    size B 1..3; size S 1..7; input ids [B,S] int64; input x [B,S,8]
+    weight table [9,8]; weight w [8,12]; weight b [12]; weight u [8,12]; weight g [8]
+    i = view(ids) ["B*S"] int64 {"size": ["B*S"]}
+    e = embedding(table, i) ["B*S",8]
+    r = view(x) ["B*S",8] {"size": [-1, 8]}
+    n = layer_norm(r, g, g) ["B*S",8] {"normalized_shape": [8]}
+    a = add.Tensor(n, e) ["B*S",8]
+    h = addmm(b, a, w) ["B*S",12]
+    m = tanh(h) ["B*S",12]
+    o = linear(m, u) ["B*S",8]
+    f = softmax.int(o) ["B*S",8] {"dim": 1}
+    l = slice.Tensor(f) ["B*S",4] {"dim": 1, "start": 0, "end": 4, "step": 1}
+    p = mul.Tensor(l, l) ["B*S",4]
+    y = view(p) [B,S,2,2] {"size": ["B", "S", 2, 2]}
+    q = mm(r, w) ["B*S",12]
+    z = reshape(q) [B,S,12] {"shape": ["B", "S", 12]}
+    t = sum.dim_IntList(z) [B,12] {"dim": [1]}
+    output y; output t)",
+              {{"B", 3}, {"S", 7}},
+              {{{"B", 1}, {"S", 1}},
+               {{"B", 2}, {"S", 3}},
+               {{"B", 3}, {"S", 5}},
+               {{"B", 3}, {"S", 7}},
+               {{"B", 1}, {"S", 6}}});
+}
+
 TEST_CASE("indices that count from the end of what is valid", "[padding]") {
   check_sizes(R"(
     size S 1..9; input x [2,S,3]

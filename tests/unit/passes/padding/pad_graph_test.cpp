@@ -230,6 +230,27 @@ TEST_CASE("padding: indices behind the valid ones stay in range", "[padding]") {
   CHECK(claims(fixed.padding) == "x 0 S R; i 0 S F; e 0 S F; y 0 S F");
 }
 
+TEST_CASE("padding: joined rows are kept apart where a view parts them again", "[padding]") {
+  const PaddedGraph result = padded(R"(
+    size S 1..64; input x [2,S,8]; weight w [8,4]; weight b [4]
+    r = view(x) ["2*S",8] {"size": ["2*S", 8]}
+    h = addmm(b, r, w) ["2*S",4]
+    y = view(h) [2,S,4] {"size": [2, "S", 4]}
+    output y)",
+                                    {{"S", 16}});
+  CHECK(ops(result.graph) ==
+        "h:product:aten.matmul.default h:rows:aten.add.Tensor y:aten.view.default");
+  CHECK(claims(result.padding) == "x 1 S R; h:product 1 S R; h:rows 1 S R; y 1 S R");
+  // Nothing parts them: the view is refused.
+  CHECK(refusal(R"(
+    size S 1..64; input x [2,S,8]; weight w [8,4]
+    r = view(x) ["2*S",8] {"size": ["2*S", 8]}
+    y = mm(r, w) ["2*S",4]
+    output y)",
+                {{"S", 16}})
+            .find("node 'r'") != std::string::npos);
+}
+
 TEST_CASE("padding: an index that may be no valid row is guarded, once", "[padding]") {
   // Row 3 is there at the least size 4; row 4 is not, and would be one of the padding.
   const auto guards = [](std::int64_t row) {
