@@ -85,11 +85,20 @@ class Vit(nn.Module):
         return self.head(x[:, 0]), self.head(x.mean(1))
 
 
+class Product(nn.Linear):
+    """As GPT-2 writes it: the tokens of all texts are rows of one matrix."""
+
+    def forward(self, x):
+        return torch.addmm(self.bias, x.view(-1, x.shape[-1]), self.weight.t()).view(*x.shape[:-1], -1)
+
+
 class Gpt(nn.Module):
     def __init__(self):
         super().__init__()
         self.words, self.places = nn.Embedding(50, 24), nn.Embedding(96, 24)
         self.layers = nn.ModuleList(Layer(24, 3) for _ in range(2))
+        for layer in self.layers:
+            layer.up, layer.down = Product(24, 48), Product(48, 24)
 
     def forward(self, ids):
         tokens = ids.shape[1]
@@ -248,7 +257,7 @@ IMAGE = ["image:2=H:32..128", "image:3=W:32..128"]
 MODELS = {
     "bert": (Bert, {"ids": ids(2, 9), "mask": ones(2, 9)}, TEXT, ["B=2,S=32", "B=4,S=96"]),
     "vit": (Vit, {"patches": torch.randn(1, 9, 48)}, ["patches:1=S:1..80"], ["S=24", "S=80"]),
-    "gpt": (Gpt, {"ids": ids(1, 9)}, ["ids:1=S:1..96"], ["S=32", "S=96"]),
+    "gpt": (Gpt, {"ids": ids(2, 9)}, ["ids:0=B:1..4", "ids:1=S:1..96"], ["B=2,S=32", "B=4,S=96"]),
     "resnet18": (Resnet, {"image": torch.randn(1, 3, 64, 64)}, IMAGE, ["H=64,W=64", "H=128,W=128"]),
     "fcn": (lambda: Resnet(True), {"image": torch.randn(1, 3, 64, 64)}, IMAGE, ["H=64,W=64", "H=128,W=128"]),
     "unet": (
