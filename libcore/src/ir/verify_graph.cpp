@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ir/states_section.hpp"
 #include "ir/topological_order.hpp"
 #include "npu/support/log.hpp"
 #include "support/json_fields.hpp"
@@ -139,6 +140,7 @@ void verify_graph(const Graph& graph, Diagnostics& diagnostics) {
     if (op_type == "npu.channel_norm") check_channel_norm(graph, id, diagnostics);
     if (op_type == "npu.tail") check_tail(graph, id, diagnostics);
   }
+  if (!diagnostics.has_errors()) read_states(graph, diagnostics);
   if (graph.file.empty()) return;  // a part that was cut out: no document is told of
   timer.done([&] {
     return graph.file + ": order and results of " + std::to_string(graph.nodes().size()) +
