@@ -28,6 +28,7 @@
 #include "compile/partition_report.hpp"
 #include "compile/pieces.hpp"
 #include "compile/refused_partition.hpp"
+#include "compile/state_aliases.hpp"
 #include "compile/sub_ir.hpp"
 #include "device/device_call.hpp"
 #include "device/device_instance.hpp"
@@ -261,7 +262,12 @@ class Round {
     if (!made.text.empty()) return made;
     const Partition& partition = plan_.partitions[index];
     const Device& device = backend_device(target_, partition.device);
-    made = make_sub_ir(graph_, partition.nodes, partition.boundary, device_patterns(device));
+    std::vector<StateAlias> aliases;
+    if (Backend::load(device.backend)->has_feature("alias")) {
+      aliases = state_aliases(graph_, plan_, index);
+    }
+    made =
+        make_sub_ir(graph_, partition.nodes, partition.boundary, device_patterns(device), aliases);
     return made;
   }
 

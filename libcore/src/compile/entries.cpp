@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several programs over one set of weights, and tensors that stay on a device between runs. What a
-// backend does not have is made up for here: entries without the feature are models of their own,
-// and a state without it has two buffers that are exchanged after a run, which is right for every
-// state and costs the second buffer.
+// Several programs over one set of weights. What a backend does not have is made up for here:
+// entries without the feature are models of their own.
 #include "compile/entries.hpp"
 
 #include <algorithm>
@@ -60,14 +58,6 @@ DeviceProgram& EntryPrograms::program(std::string_view name) const {
                                   [&](const auto& program) { return program.first == name; });
   if (found != programs_.end()) return *found->second;
   throw Error(ErrorCode::kUsage, "a model has no entry '" + std::string(name) + "'");
-}
-
-DeviceState::DeviceState(const std::shared_ptr<DeviceInstance>& device, const Tensor& begin) {
-  const bool is_in_place = device->backend().has_feature("alias");
-  for (int i = 0; i < (is_in_place ? 1 : 2); ++i) {
-    buffers_.push_back(device->allocate(begin.dtype(), begin.shape(), NPU_USAGE_STATE));
-  }
-  set_value(begin);
 }
 
 }  // namespace npu

@@ -31,24 +31,4 @@ class EntryPrograms {
   std::size_t models_ = 0;
 };
 
-/// A tensor that stays on a device from one run to the next, which reads it as an input and gives
-/// its next value as an output. One buffer for both with the feature "alias", for a sub-IR that
-/// pairs them in its "aliases"; two that take turns without it.
-class DeviceState {
- public:
-  /// `begin` is its first value.
-  DeviceState(const std::shared_ptr<DeviceInstance>& device, const Tensor& begin);
-
-  npu_buffer* input() const noexcept { return buffers_.front()->get(); }
-  npu_buffer* output() const noexcept { return buffers_.back()->get(); }
-  bool is_in_place() const noexcept { return buffers_.size() == 1; }
-  /// Once a run has written the output.
-  void advance() noexcept { std::swap(buffers_.front(), buffers_.back()); }
-  Tensor value() const { return buffers_.front()->to_host(); }
-  void set_value(const Tensor& value) const { buffers_.front()->write(value.data()); }
-
- private:
-  std::vector<std::shared_ptr<DeviceBuffer>> buffers_;  // that it is in, and that it goes to
-};
-
 }  // namespace npu

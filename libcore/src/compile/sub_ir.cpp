@@ -54,8 +54,17 @@ Graph fused_part(const Graph& graph, const std::vector<NodeId>& nodes,
 
 SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
                   const SubgraphBoundary& boundary,
-                  const std::optional<std::vector<std::string>>& patterns) {
-  const Graph part = fused_part(graph, nodes, boundary, patterns);
+                  const std::optional<std::vector<std::string>>& patterns,
+                  const std::vector<StateAlias>& aliases) {
+  Graph part = fused_part(graph, nodes, boundary, patterns);
+  if (!aliases.empty()) {
+    Json pairs = Json::array();
+    for (const StateAlias& alias : aliases) {
+      pairs.push_back(
+          {{"output", graph.tensor(alias.output).name}, {"input", graph.tensor(alias.input).name}});
+    }
+    part.document()["aliases"] = std::move(pairs);
+  }
   return {write_sub_ir(part), predicted_kernels(part, all_nodes(part))};
 }
 

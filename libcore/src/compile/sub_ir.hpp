@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/state_aliases.hpp"
 #include "device/device_program.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/ir/subgraph.hpp"
@@ -29,10 +30,12 @@ std::optional<std::vector<std::string>> backend_patterns(const std::string& back
 Graph fused_part(const Graph& graph, const std::vector<NodeId>& nodes,
                  const SubgraphBoundary& boundary,
                  const std::optional<std::vector<std::string>>& patterns);
-/// The same as the sub-IR that a backend gets.
+/// The same as the sub-IR that a backend gets, for one with the feature "alias" with pairs of its
+/// inputs and outputs that may be one buffer.
 SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
                   const SubgraphBoundary& boundary,
-                  const std::optional<std::vector<std::string>>& patterns);
+                  const std::optional<std::vector<std::string>>& patterns,
+                  const std::vector<StateAlias>& aliases = {});
 
 /// What a program of `nodes` nodes returns.
 ProgramSignature program_signature(const Graph& graph, std::size_t nodes,

@@ -18,6 +18,24 @@
 
 namespace npu {
 
+class DeviceStates;
+
+/// What a run does with a state: overwrites part of it where it lies; writes all of it into a
+/// second buffer, which takes turns with the first; copies it, because the one cannot be done on
+/// its device and the other would be no less; or only reads it.
+enum class StatePath : std::uint8_t { kInPlace, kInTurns, kCopied, kKept };
+/// "in_place", "in_turns", "copied", "kept".
+const char* state_path_name(StatePath path) noexcept;
+
+struct StateUse {
+  std::string name;
+  std::string device;      ///< that owns it
+  std::int64_t bytes = 0;  ///< of its value
+  StatePath path = StatePath::kKept;
+  std::int64_t copied_bytes = 0;    ///< within its device, in each run
+  std::int64_t transfer_bytes = 0;  ///< between devices, in each run
+};
+
 struct ExecutorOptions {
   std::int32_t threads = 0;  ///< 0: all cores
   bool overlap = true;       ///< independent steps on different devices run concurrently
@@ -33,6 +51,9 @@ struct ExecutorOptions {
   std::vector<std::string> taps = {};
   /// Further members of the options that each backend is opened with, on top of the target's.
   Json backend_options = Json::object();
+  /// Where the states of the graph (npu.states of npu-ir(5)) lie from one run to the next; null:
+  /// they are inputs and outputs like all others. Runs then go on one at a time.
+  std::shared_ptr<DeviceStates> states = {};
 };
 
 /// The options that the backend of a device is opened with, as JSON: the
@@ -99,7 +120,8 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   /// `inputs` in the order of graph_inputs; the results follow graph_outputs, then the options'
-  /// taps. `record` may be null. Times are there with ExecutorOptions::times alone.
+  /// taps. `record` may be null. Times are there with ExecutorOptions::times alone. With
+  /// ExecutorOptions::states those of states are not looked at, and are results without data.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, RunRecord* record,
                           bool with_node_times = false, bool with_step_times = false);
 
@@ -118,6 +140,8 @@ class Executor {
   bool overlaps() const noexcept;
   std::int64_t weight_uploads() const noexcept;
   std::int64_t weight_bytes() const noexcept;
+  /// The graph's states, if they lie on devices.
+  std::vector<StateUse> states() const;
   /// What its programs take, by device in the order of the target.
   const std::vector<DeviceMemoryNeed>& memory() const noexcept;
   /// The devices that it runs on, for another one.

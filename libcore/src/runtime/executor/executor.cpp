@@ -36,6 +36,16 @@ std::vector<TapPlace> place_taps(const Graph& graph, const PartitionPlan& plan,
   return places;
 }
 
+/// Outputs that are states lie in the buffers of these, so that flights need none for them.
+void drop_state_outputs(const std::vector<StatePlace>& places, LoadedPrograms& programs) {
+  for (const StatePlace& place : places) {
+    if (!place.is_written_there) continue;
+    if (!place.is_one_buffer) place.state->next_buffer();
+    auto& outputs = programs.flights.front()->outputs[place.writer];
+    if (!outputs.empty()) outputs[place.writer_output] = nullptr;
+  }
+}
+
 /// Results of the graph lie in memory of the host that a caller gets, where a device that blocks
 /// writes it in place; the buffers that flights have for them are then not needed.
 std::shared_ptr<ResultMemory> place_results(const Graph& graph, const RunDevices& devices,
@@ -75,14 +85,22 @@ Executor::Parts::Parts(const Graph& of, const PartitionPlan& by, const Target& t
       devices(plan, target, options, open),
       taps(place_taps(graph, plan, compiled, options.taps)),
       memory(memory_there(devices, target, options.backend_options)),
+      states(options.states),
       stop(options.stop),
       has_times(options.times) {
+  if (states != nullptr && options.in_flight > 1) {
+    throw Error(ErrorCode::kUsage,
+                "a model with states makes one run after the other: each reads what the one before "
+                "it has left");
+  }
   const PlanToLoad from{graph, plan, compiled, weights, devices, taps, has_times};
   check_program_memory(from, target, memory, options.in_flight);
   programs = load_programs(from);
   memory = loaded_memory(from, target, programs, memory);
   open_flights(programs, from, options.in_flight);
-  schedule = make_schedule(graph, plan, compiled, devices, taps);
+  if (states != nullptr) state_places = place_states(graph, plan, compiled, devices, *states);
+  drop_state_outputs(state_places, programs);
+  schedule = make_schedule(graph, plan, compiled, devices, taps, state_places);
   results = place_results(graph, devices, programs, schedule);
   // If every step has to wait for the one before it, threads would only take turns.
   overlaps = options.overlap && schedule.has_independent_steps();
@@ -133,6 +151,17 @@ bool Executor::overlaps() const noexcept { return parts_->overlaps; }
 std::int64_t Executor::weight_uploads() const noexcept { return parts_->programs.weight_uploads; }
 
 std::int64_t Executor::weight_bytes() const noexcept { return parts_->programs.weight_bytes; }
+
+const char* state_path_name(StatePath path) noexcept {
+  static constexpr const char* kNames[] = {"in_place", "in_turns", "copied", "kept"};
+  return kNames[static_cast<std::size_t>(path)];
+}
+
+std::vector<StateUse> Executor::states() const {
+  std::vector<StateUse> uses;
+  for (const StatePlace& place : parts_->state_places) uses.push_back(place.use);
+  return uses;
+}
 
 const std::vector<DeviceMemoryNeed>& Executor::memory() const noexcept { return parts_->memory; }
 

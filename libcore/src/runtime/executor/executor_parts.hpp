@@ -9,6 +9,7 @@
 #include "runtime/executor/result_memory.hpp"
 #include "runtime/executor/run_devices.hpp"
 #include "runtime/executor/schedule.hpp"
+#include "runtime/executor/state_places.hpp"
 #include "runtime/executor/tap_places.hpp"
 #include "support/thread_pool.hpp"
 
@@ -26,6 +27,8 @@ struct Executor::Parts {
   std::vector<TapPlace> taps;  ///< by tap of the options
   std::vector<DeviceMemoryNeed> memory;
   LoadedPrograms programs;
+  std::shared_ptr<DeviceStates> states;  ///< null: they are inputs and outputs
+  std::vector<StatePlace> state_places;
   Schedule schedule;
   std::shared_ptr<ResultMemory> results;
   std::unique_ptr<ThreadPool> workers;  ///< null: a run is one thread

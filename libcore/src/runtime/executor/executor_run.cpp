@@ -80,6 +80,7 @@ Executor::Run::~Run() {
 }
 
 void Executor::Run::begin() {
+  if (parts_.states != nullptr) read_states();
   if (parts_.workers != nullptr) {
     parts_.workers->run(parts_.devices.size(), [this](std::size_t device) { run_device(device); });
   } else if (parts_.programs.flights.size() > 1 && !parts_.devices.submits_all()) {
@@ -94,6 +95,7 @@ std::vector<Tensor> Executor::Run::finish() {
   finish_work();
   std::vector<StepRecord> outputs_record;
   std::vector<Tensor> outputs = fetch_outputs(outputs_record);
+  if (parts_.states != nullptr) keep_states(outputs);
   if (record_ != nullptr) {
     record_->total_us = microseconds_since(start_);
     place_times();
@@ -104,6 +106,49 @@ std::vector<Tensor> Executor::Run::finish() {
   }
   timer_.done([&] { return "ran " + std::to_string(parts_.schedule.steps.size()) + " steps"; });
   return outputs;
+}
+
+// ---- States ----
+
+/// Their values are in place before the first step. What another device than the owner reads is
+/// copied now, since a step of the owner may overwrite it.
+void Executor::Run::read_states() {
+  parts_.states->begin_run();
+  for (const Schedule::StateInput& input : parts_.schedule.state_inputs) {
+    const StatePlace& place = parts_.state_places[input.place];
+    if (parts_.schedule.slots[input.slot].device == place.device) {
+      copies_[input.slot].buffer = place.state->buffer();
+    } else {
+      arrival(input.slot).write(place.state->value().data());
+    }
+  }
+}
+
+/// A partition writes states into their own buffers.
+void Executor::Run::put_states(std::size_t partition,
+                               std::vector<std::shared_ptr<DeviceBuffer>>& outputs) const {
+  for (const StatePlace& place : parts_.state_places) {
+    if (place.writer != partition || !place.is_written_there) continue;
+    outputs[place.writer_output] =
+        place.is_one_buffer ? place.state->buffer() : place.state->next_buffer();
+  }
+}
+
+/// All is done: what was written is what the next run reads.
+void Executor::Run::keep_states(std::vector<Tensor>& outputs) const {
+  for (const StatePlace& place : parts_.state_places) {
+    if (place.writer == StatePlace::kNone) continue;
+    if (!place.is_written_there) {
+      const auto& all = parts_.graph.graph_outputs();
+      Tensor& value = outputs[static_cast<std::size_t>(
+          std::find(all.begin(), all.end(), place.output) - all.begin())];
+      place.state->set_value(value);
+      value = {};
+    } else if (!place.is_one_buffer) {
+      place.state->advance();
+    }
+  }
+  parts_.states->end_run();
 }
 
 // ---- Order ----
@@ -208,9 +253,23 @@ void Executor::Run::run_partition(std::size_t s) {
   if (record_ != nullptr) keep_times(s, records_[s].back(), std::move(times));
 }
 
-/// What a partition writes into: the flight's buffers, and memory of results that the caller gets.
+/// The flight's buffers, those of states, and null where memory of results serves; empty: the
+/// backend makes them all.
+std::vector<std::shared_ptr<DeviceBuffer>> Executor::Run::own_outputs(const Step& step) const {
+  const auto partition = index_of(step.index);
+  auto buffers = flight_.outputs[partition];
+  const bool has_states = std::ranges::any_of(parts_.state_places, [&](const StatePlace& place) {
+    return place.writer == partition && place.is_written_there;
+  });
+  if (!has_states) return buffers;
+  if (buffers.empty()) buffers = flight_.programs[partition]->make_outputs();
+  put_states(partition, buffers);
+  return buffers;
+}
+
+/// What a partition writes into: its own buffers, and memory of results that the caller gets.
 std::vector<std::shared_ptr<DeviceBuffer>> Executor::Run::output_buffers(const Step& step) {
-  auto buffers = flight_.outputs[index_of(step.index)];
+  auto buffers = own_outputs(step);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i] != nullptr) continue;
     const std::size_t slot = step.outputs[i];
@@ -325,13 +384,14 @@ void Executor::Run::submit_partition(std::size_t s) {
     arguments.push_back(copies_[slot].buffer->get());
     after.push_back(copies_[slot].ready);
   }
-  const auto& kept = flight_.outputs[partition];
+  const auto kept = own_outputs(step);
   const auto results = kept.empty() ? program.make_outputs() : kept;
   std::vector<npu_buffer*> handles;
   std::vector<const std::byte*> mapped;
   for (std::size_t i = 0; i < results.size(); ++i) {
     // Memory that stays where it is can be mapped before the run; afterwards it may be too late.
-    const bool is_fixed = !kept.empty() && parts_.schedule.slots[step.outputs[i]].needs_host;
+    const bool is_fixed =
+        !flight_.outputs[partition].empty() && parts_.schedule.slots[step.outputs[i]].needs_host;
     mapped.push_back(is_fixed ? results[i]->host_memory() : nullptr);
     handles.push_back(results[i]->get());
   }
@@ -444,8 +504,8 @@ std::pair<Tensor, TransferPath> Executor::Run::fetch(std::size_t slot) const {
   }
   // A buffer that is this run's alone is the caller's now; but not if it counts against a limit.
   const DeviceInstance& home = *copy.buffer->device();
-  const bool is_lent =
-      !home.keeps_outputs() && !home.has_memory_limit() && copy.buffer->bytes() != 0;
+  const bool is_lent = !home.keeps_outputs() && !home.has_memory_limit() &&
+                       copy.buffer->bytes() != 0 && !parts_.schedule.slots[slot].is_state;
   if (is_lent && copy.buffer->host_memory() != nullptr) {
     return {DeviceBuffer::view(copy.buffer), TransferPath::kWrapped};
   }
@@ -469,6 +529,8 @@ std::vector<Tensor> Executor::Run::fetch_outputs(std::vector<StepRecord>& record
       outputs.push_back(input(parts_.graph.graph_outputs()[i]));
     } else if (tensor.kind == TensorKind::kWeight) {
       outputs.push_back(parts_.programs.output_weights[i]);
+    } else if (parts_.schedule.outputs[i] == Schedule::kNoSlot) {
+      outputs.emplace_back();  // a state's, which stays where it is
     } else {
       add(fetch(parts_.schedule.outputs[i]));
     }

@@ -66,12 +66,18 @@ class Executor::Run {
   void run_step(std::size_t s);
   void keep_error(std::size_t s);
 
+  // States, between runs on devices.
+  void read_states();
+  void put_states(std::size_t partition, std::vector<std::shared_ptr<DeviceBuffer>>& outputs) const;
+  void keep_states(std::vector<Tensor>& outputs) const;
+
   // Steps of devices without queues, which block.
   void transfer(std::size_t s);
   TransferPath arrive(const Step& step, const Schedule::Copy& copy);
   std::shared_ptr<DeviceBuffer> wrap_source(const Step& step, std::size_t from);
   void upload_inputs(std::size_t s);
   TransferPath upload(std::size_t s, const Schedule::Copy& upload);
+  std::vector<std::shared_ptr<DeviceBuffer>> own_outputs(const Step& step) const;
   std::vector<std::shared_ptr<DeviceBuffer>> output_buffers(const Step& step);
   void run_partition(std::size_t s);
   void keep_result(const Step& step, std::size_t index, std::shared_ptr<DeviceBuffer> buffer);

@@ -16,10 +16,15 @@ namespace {
 
 class ScheduleBuilder {
  public:
-  ScheduleBuilder(const Graph& graph, const PartitionPlan& plan, const RunDevices& devices)
+  ScheduleBuilder(const Graph& graph, const PartitionPlan& plan, const RunDevices& devices,
+                  const std::vector<StatePlace>& states)
       : graph_(graph), plan_(plan), devices_(devices) {
     for (std::size_t i = 0; i < graph.graph_inputs().size(); ++i) {
       input_of_[graph.graph_inputs()[i]] = i;
+    }
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      if (states[i].input.valid()) state_of_[states[i].input] = i;
+      if (states[i].is_written_there) state_outputs_.insert(states[i].output);
     }
   }
 
@@ -47,7 +52,9 @@ class ScheduleBuilder {
   }
 
   Schedule finish(const std::vector<TapPlace>& taps) {
-    for (const TensorId id : graph_.graph_outputs()) made_.outputs.push_back(result_slot(id));
+    for (const TensorId id : graph_.graph_outputs()) {
+      made_.outputs.push_back(state_outputs_.contains(id) ? Schedule::kNoSlot : result_slot(id));
+    }
     for (const TapPlace& tap : taps) {
       made_.taps.push_back(tap.index ? Schedule::kNoSlot : result_slot(tap.tensor));
     }
@@ -109,7 +116,12 @@ class ScheduleBuilder {
       if (layout != layouts.end()) made_.slots[input].layout = layout->second;
       if (!is_written(input)) {
         // The plan has been checked: only a graph input can arrive without a transfer.
-        step.uploads.push_back({input_of_.at(id), input});
+        if (const auto state = state_of_.find(id); state != state_of_.end()) {
+          made_.state_inputs.push_back({state->second, input});
+          made_.slots[input].is_state = true;
+        } else {
+          step.uploads.push_back({input_of_.at(id), input});
+        }
         write(input);
       }
       step.inputs.push_back(input);
@@ -119,6 +131,7 @@ class ScheduleBuilder {
       const std::size_t output = slot_of(id, step.device);
       made_.slots[output].partition = index_of(step.index);
       made_.slots[output].output = step.outputs.size();
+      made_.slots[output].is_state = state_outputs_.contains(id);
       step.outputs.push_back(output);
       home_[id] = output;
       write(output);
@@ -131,6 +144,8 @@ class ScheduleBuilder {
   const PartitionPlan& plan_;
   const RunDevices& devices_;
   std::map<TensorId, std::size_t> input_of_;
+  std::map<TensorId, std::size_t> state_of_;                         // by input
+  std::set<TensorId> state_outputs_;                                 // in buffers of states
   std::map<std::pair<TensorId, std::size_t>, std::size_t> slot_of_;  // by device
   std::vector<std::size_t> written_by_;                              // slot -> step
   std::map<TensorId, std::size_t> home_;                             // slot of its producer
@@ -151,8 +166,8 @@ bool Schedule::has_independent_steps() const {
 
 Schedule make_schedule(const Graph& graph, const PartitionPlan& plan,
                        const std::vector<CompiledPartition>& compiled, const RunDevices& devices,
-                       const std::vector<TapPlace>& taps) {
-  ScheduleBuilder builder(graph, plan, devices);
+                       const std::vector<TapPlace>& taps, const std::vector<StatePlace>& states) {
+  ScheduleBuilder builder(graph, plan, devices, states);
   for (const PlanStep& planned : plan.steps) builder.add(planned, compiled);
   return builder.finish(taps);
 }

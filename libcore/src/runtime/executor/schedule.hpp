@@ -10,6 +10,7 @@
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
 #include "runtime/executor/run_devices.hpp"
+#include "runtime/executor/state_places.hpp"
 #include "runtime/executor/tap_places.hpp"
 
 namespace npu {
@@ -32,6 +33,7 @@ struct Schedule {
     std::optional<std::size_t> staged_on = {};
     bool is_kept = false;     ///< until the run ends, since work of a queue may use it
     bool is_given = false;    ///< a result, in memory of the host that the caller gets
+    bool is_state = false;    ///< in the buffer of a state, which the next run changes
     std::string layout = {};  ///< of the backend's own, for one that is read; empty: row-major
   };
 
@@ -39,6 +41,12 @@ struct Schedule {
     std::size_t from = 0;    ///< slot; for uploads, the graph input
     std::size_t to = 0;      ///< slot
     bool is_direct = false;  ///< of a transfer: by a copy of the backend
+  };
+
+  /// The input of a state on a device that reads it.
+  struct StateInput {
+    std::size_t place = 0;  ///< of the state
+    std::size_t slot = 0;
   };
 
   struct Step {
@@ -55,17 +63,19 @@ struct Schedule {
 
   std::vector<Slot> slots;
   std::vector<Step> steps;
-  std::vector<std::size_t> outputs;  ///< slots, by graph output; kNoSlot if no node produces it
-  std::vector<std::size_t> taps;     ///< slots, by tap; kNoSlot if its program hands it out
+  std::vector<StateInput> state_inputs;
+  /// Slots, by graph output; kNoSlot if no node produces it, or its state's device has it.
+  std::vector<std::size_t> outputs;
+  std::vector<std::size_t> taps;  ///< slots, by tap; kNoSlot if its program hands it out
 
   /// Whether some step waits for no step right before it.
   bool has_independent_steps() const;
 };
 
 /// If a plan lists a transfer twice, the second one is free; a copy is dropped after the last step
-/// that reads it. `compiled` and the taps are those of the plan.
+/// that reads it. `compiled`, taps and states are those of the plan.
 Schedule make_schedule(const Graph& graph, const PartitionPlan& plan,
                        const std::vector<CompiledPartition>& compiled, const RunDevices& devices,
-                       const std::vector<TapPlace>& taps);
+                       const std::vector<TapPlace>& taps, const std::vector<StatePlace>& states);
 
 }  // namespace npu
