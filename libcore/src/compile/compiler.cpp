@@ -262,12 +262,8 @@ class Round {
     if (!made.text.empty()) return made;
     const Partition& partition = plan_.partitions[index];
     const Device& device = backend_device(target_, partition.device);
-    std::vector<StateAlias> aliases;
-    if (Backend::load(device.backend)->has_feature("alias")) {
-      aliases = state_aliases(graph_, plan_, index);
-    }
-    made =
-        make_sub_ir(graph_, partition.nodes, partition.boundary, device_patterns(device), aliases);
+    made = make_sub_ir(graph_, partition.nodes, partition.boundary, device_patterns(device),
+                       backend_aliases(graph_, plan_, index, *Backend::load(device.backend)));
     return made;
   }
 

@@ -127,7 +127,8 @@ class JoinedDevice {
     const EntryToJoin& entry = entries_[e];
     const Partition& partition = entry.plan.partitions[p];
     Graph part =
-        fused_part(entry.graph, partition.nodes, partition.boundary, device_patterns(device_));
+        fused_part(entry.graph, partition.nodes, partition.boundary, device_patterns(device_),
+                   backend_aliases(entry.graph, entry.plan, p, *Backend::load(device_.backend)));
     parts_.push_back({e, p, {write_sub_ir(part), predicted_kernels(part, all_nodes(part))}});
     GraphEditor editor(part);
     for (const TensorId id : partition.boundary.weights) {

@@ -40,4 +40,10 @@ std::vector<StateAlias> state_aliases(const Graph& graph, const PartitionPlan& p
   return aliases;
 }
 
+std::vector<StateAlias> backend_aliases(const Graph& graph, const PartitionPlan& plan,
+                                        std::size_t partition, const Backend& backend) {
+  if (!backend.has_feature("alias")) return {};
+  return state_aliases(graph, plan, partition);
+}
+
 }  // namespace npu

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "device/backend.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
 
@@ -19,5 +20,8 @@ struct StateAlias {
 /// partition reads as they were before. O(states x partitions + nodes of the partition).
 std::vector<StateAlias> state_aliases(const Graph& graph, const PartitionPlan& plan,
                                       std::size_t partition);
+/// The same for a backend; none for one without the feature "alias".
+std::vector<StateAlias> backend_aliases(const Graph& graph, const PartitionPlan& plan,
+                                        std::size_t partition, const Backend& backend);
 
 }  // namespace npu

@@ -33,9 +33,10 @@ std::optional<std::vector<std::string>> device_patterns(const Device& device) {
   return device.fusion ? device.fusion : backend_patterns(device.backend);
 }
 
-Graph fused_part(const Graph& graph, const std::vector<NodeId>& nodes,
-                 const SubgraphBoundary& boundary,
-                 const std::optional<std::vector<std::string>>& patterns) {
+namespace {
+
+Graph fused(const Graph& graph, const std::vector<NodeId>& nodes, const SubgraphBoundary& boundary,
+            const std::optional<std::vector<std::string>>& patterns) {
   Graph part = extract(graph, nodes, boundary);
   part.file = "sub-IR";
   const bool is_fused = std::any_of(part.nodes().begin(), part.nodes().end(),
@@ -52,19 +53,28 @@ Graph fused_part(const Graph& graph, const std::vector<NodeId>& nodes,
                  {part.graph_inputs(), part.graph_outputs(), find_boundary(part, all).weights});
 }
 
+}  // namespace
+
+Graph fused_part(const Graph& graph, const std::vector<NodeId>& nodes,
+                 const SubgraphBoundary& boundary,
+                 const std::optional<std::vector<std::string>>& patterns,
+                 const std::vector<StateAlias>& aliases) {
+  Graph part = fused(graph, nodes, boundary, patterns);
+  if (aliases.empty()) return part;
+  Json pairs = Json::array();
+  for (const StateAlias& alias : aliases) {
+    pairs.push_back(
+        {{"output", graph.tensor(alias.output).name}, {"input", graph.tensor(alias.input).name}});
+  }
+  part.document()["aliases"] = std::move(pairs);
+  return part;
+}
+
 SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
                   const SubgraphBoundary& boundary,
                   const std::optional<std::vector<std::string>>& patterns,
                   const std::vector<StateAlias>& aliases) {
-  Graph part = fused_part(graph, nodes, boundary, patterns);
-  if (!aliases.empty()) {
-    Json pairs = Json::array();
-    for (const StateAlias& alias : aliases) {
-      pairs.push_back(
-          {{"output", graph.tensor(alias.output).name}, {"input", graph.tensor(alias.input).name}});
-    }
-    part.document()["aliases"] = std::move(pairs);
-  }
+  const Graph part = fused_part(graph, nodes, boundary, patterns, aliases);
   return {write_sub_ir(part), predicted_kernels(part, all_nodes(part))};
 }
 

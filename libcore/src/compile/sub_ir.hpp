@@ -26,12 +26,13 @@ std::optional<std::vector<std::string>> device_patterns(const Device& device);
 std::optional<std::vector<std::string>> backend_patterns(const std::string& backend);
 
 /// Some nodes, in list order, as a graph: with the fusion groups that they have, or, where none of
-/// them is in one, with those that `patterns` make of them, if given. O(size of the set).
+/// them is in one, with those that `patterns` make of them, if given. `aliases` are its "aliases",
+/// for a backend with the feature "alias". O(size of the set).
 Graph fused_part(const Graph& graph, const std::vector<NodeId>& nodes,
                  const SubgraphBoundary& boundary,
-                 const std::optional<std::vector<std::string>>& patterns);
-/// The same as the sub-IR that a backend gets, for one with the feature "alias" with pairs of its
-/// inputs and outputs that may be one buffer.
+                 const std::optional<std::vector<std::string>>& patterns,
+                 const std::vector<StateAlias>& aliases);
+/// The same as the sub-IR that a backend gets.
 SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
                   const SubgraphBoundary& boundary,
                   const std::optional<std::vector<std::string>>& patterns,
