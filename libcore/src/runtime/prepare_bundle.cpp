@@ -27,16 +27,12 @@ void find_bundled_taps(const Graph& graph, const RunModelOptions& options, Prepa
   }
 }
 
-std::size_t entry_of(const PreparedModel& model) {
-  return model.request ? model.request->entry : 0;
-}
-
 CompiledModel compile_bundled_again(const Bundle& bundle, const Graph& graph,
-                                    const RunModelOptions& options, const PreparedModel& model) {
+                                    const RunModelOptions& options, const PreparedModel& model,
+                                    std::size_t entry) {
   const CompileOptions compile = compile_options(options);
   Diagnostics faults;
-  std::vector<Tensor> weights =
-      whole_weights(bundle, graph, options.weights, faults, entry_of(model));
+  std::vector<Tensor> weights = whole_weights(bundle, graph, options.weights, faults, entry);
   if (faults.has_errors()) {
     throw Error(ErrorCode::kInvalidGraph, "the bundle lacks weights", {.file = bundle.name()});
   }
@@ -44,22 +40,21 @@ CompiledModel compile_bundled_again(const Bundle& bundle, const Graph& graph,
   return compile_plan(graph, model.plan, model.target, weights, compile, nullptr, model.devices);
 }
 
+void check_precision(const Bundle& bundle, const RunModelOptions& options) {
+  if (options.precision == bundle.precision()) return;
+  throw Error(ErrorCode::kUsage, "--precision " + options.precision +
+                                     ": the bundle is compiled for " + bundle.precision() +
+                                     "; compile the model again");
+}
+
 }  // namespace
 
-PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelOptions& options,
-                             Diagnostics& diagnostics) {
+PreparedModel prepare_entry(const Bundle& bundle, std::size_t entry, Graph& graph,
+                            const RunModelOptions& options, const OpenDevices& open,
+                            Diagnostics& diagnostics) {
   const auto start = Clock::now();
-  if (options.precision != bundle.precision()) {
-    throw Error(ErrorCode::kUsage, "--precision " + options.precision +
-                                       ": the bundle is compiled for " + bundle.precision() +
-                                       "; compile the model again");
-  }
   PreparedModel model;
-  if (!bundle.template_document().empty()) {
-    model.request = read_request(bundle, options, diagnostics);
-    if (diagnostics.has_errors()) return model;
-  }
-  const std::size_t entry = entry_of(model);
+  model.devices = open;
   graph = read_graph(bundle.document(entry), bundle.name() + " (document)", diagnostics);
   if (diagnostics.has_errors()) return model;
   graph.file = bundle.name();
@@ -82,15 +77,30 @@ PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelO
                       model.devices, diagnostics);
   model.ready_ms = bundle.open_ms() + milliseconds_since(start);
   model.bundle = {bundle.size(), bundle.open_ms(), bundle_cpu_family(bundle)};
-  model.inputs = model.request
-                     ? entry_inputs(graph, *model.request)
-                     : gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);
   model.load_weights = [&bundle, &options, entry](const Graph& whole, Diagnostics& faults) {
     return whole_weights(bundle, whole, options.weights, faults, entry);
   };
-  model.compile_again = [&bundle, &graph, &options](const PreparedModel& of) {
-    return compile_bundled_again(bundle, graph, options, of);
+  model.compile_again = [&bundle, &graph, &options, entry](const PreparedModel& of) {
+    return compile_bundled_again(bundle, graph, options, of, entry);
   };
+  return model;
+}
+
+PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelOptions& options,
+                             Diagnostics& diagnostics) {
+  check_precision(bundle, options);
+  std::optional<SizedRequest> request;
+  if (!bundle.template_document().empty()) {
+    request = read_request(bundle, options, diagnostics);
+    if (diagnostics.has_errors()) return {};
+  }
+  PreparedModel model =
+      prepare_entry(bundle, request ? request->entry : 0, graph, options, {}, diagnostics);
+  if (diagnostics.has_errors()) return model;
+  model.request = std::move(request);
+  model.inputs = model.request
+                     ? entry_inputs(graph, *model.request)
+                     : gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);
   return model;
 }
 

@@ -39,9 +39,10 @@ void add_all(const Diagnostics& from, Diagnostics& to) {
 /// A document on its way to a run.
 class DocumentPreparation {
  public:
-  DocumentPreparation(Graph& graph, const RunModelOptions& options)
+  DocumentPreparation(Graph& graph, const RunModelOptions& options, WithInputs with_inputs)
       : graph_(graph),
         options_(options),
+        with_inputs_(with_inputs),
         weights_(options.weights),
         cache_(std::make_shared<CompileCache>(options.cache)),
         taps_(tapped_names(graph, options.taps)) {
@@ -122,7 +123,7 @@ class DocumentPreparation {
   void compile(PlacedModel placed, Diagnostics& diagnostics) {
     model_.target = std::move(placed.target);
     check_options(options_, graph_.graph_outputs().size() + taps_.size(), model_.target);
-    if (!inputs_) {
+    if (!inputs_ && with_inputs_ == WithInputs::kYes) {
       inputs_ = gather_inputs(graph_, options_.inputs, options_.random_inputs, of_inputs_);
     }
     add_all(of_inputs_, diagnostics);
@@ -153,6 +154,7 @@ class DocumentPreparation {
 
   Graph& graph_;
   const RunModelOptions& options_;
+  const WithInputs with_inputs_;
   WeightSource weights_;
   std::shared_ptr<CompileCache> cache_;
   std::optional<std::vector<Tensor>> inputs_;
@@ -165,8 +167,8 @@ class DocumentPreparation {
 }  // namespace
 
 PreparedModel prepare_document(Graph& graph, const RunModelOptions& options,
-                               Diagnostics& diagnostics) {
-  return DocumentPreparation(graph, options).run(diagnostics);
+                               Diagnostics& diagnostics, WithInputs with_inputs) {
+  return DocumentPreparation(graph, options, with_inputs).run(diagnostics);
 }
 
 }  // namespace npu

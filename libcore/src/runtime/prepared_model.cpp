@@ -1,10 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// What documents and bundles have in common. O(tensors).
+// What documents and bundles have in common. O(tensors) besides loading.
 #include "runtime/prepared_model.hpp"
 
+#include <algorithm>
+#include <exception>
+
+#include "compile/boundary_layouts.hpp"
+#include "device/backend.hpp"
+#include "npu/support/log.hpp"
 #include "runtime/executor/tap_places.hpp"
 
 namespace npu {
+
+std::unique_ptr<Executor> load_executor(const Graph& graph, PreparedModel& model,
+                                        const ExecutorOptions& options) {
+  const auto load = [&] {
+    return std::make_unique<Executor>(graph, model.plan, model.target, model.weights, options,
+                                      model.partitions, model.devices);
+  };
+  std::exception_ptr refusal;
+  try {
+    return load();
+  } catch (const BackendError& error) {
+    const bool has_layouts = std::any_of(model.partitions.begin(), model.partitions.end(),
+                                         [](const auto& each) { return !each.layouts.empty(); });
+    if (!has_layouts || !may_refuse_layouts(error)) throw;
+    refusal = std::current_exception();
+    log(LogModule::kRun, LogLevel::kInfo,
+        [&] { return "compiled again with row-major values: " + error.message(); });
+  }
+  try {
+    CompiledModel compiled = model.compile_again(model);
+    model.partitions = std::move(compiled.partitions);
+    model.devices = std::move(compiled.devices);
+  } catch (const Error&) {  // that it cannot be compiled here says less
+    std::rethrow_exception(refusal);
+  }
+  return load();
+}
 
 std::vector<std::string> take_taps(const Graph& graph, PreparedModel& model,
                                    const std::vector<std::string>& names) {

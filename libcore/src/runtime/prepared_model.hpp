@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "npu/compile/compiler.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/partition/partition_plan.hpp"
+#include "npu/runtime/executor.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "npu/runtime/run_report.hpp"
 #include "npu/support/error.hpp"
@@ -43,16 +46,29 @@ struct PreparedModel {
   std::function<CompiledModel(const PreparedModel&)> compile_again;
 };
 
-/// Places and compiles a document so that every tap is there: what no program hands out becomes an
-/// output, and the document is compiled again. `graph` is left as it runs, and has to outlive the
-/// result. Collects faults; the result is meaningful only if there are none.
-PreparedModel prepare_document(Graph& graph, const RunModelOptions& options,
-                               Diagnostics& diagnostics);
+/// Whether a model gets the inputs of a run when it is made ready.
+enum class WithInputs : std::uint8_t { kNo, kYes };
 
-/// Maps what a bundle holds. `graph` becomes its document; both have to outlive the result. Throws
-/// Error kUsage for options that do not go with it. Collects faults.
+/// Places and compiles a document so that every tap is there: what no program hands out becomes an
+/// output, and the document is compiled again. `graph` is left as it runs; it and the options have
+/// to outlive the result. Collects faults; the result is meaningful only if there are none.
+PreparedModel prepare_document(Graph& graph, const RunModelOptions& options,
+                               Diagnostics& diagnostics, WithInputs with_inputs = WithInputs::kYes);
+
+/// Maps what a bundle holds. `graph` becomes its document; all three have to outlive the result.
+/// Throws Error kUsage for options that do not go with it. Collects faults.
 PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelOptions& options,
                              Diagnostics& diagnostics);
+
+/// The same of one of its entries, without inputs. `open` are devices that are open already.
+PreparedModel prepare_entry(const Bundle& bundle, std::size_t entry, Graph& graph,
+                            const RunModelOptions& options, const OpenDevices& open,
+                            Diagnostics& diagnostics);
+
+/// Loads a model; with row-major values between its partitions if a backend does not load what it
+/// has compiled for others. Both have to outlive the result.
+std::unique_ptr<Executor> load_executor(const Graph& graph, PreparedModel& model,
+                                        const ExecutorOptions& options);
 
 /// Keeps those of `names` that the programs hand out as taps of a model; returns the others.
 std::vector<std::string> take_taps(const Graph& graph, PreparedModel& model,

@@ -11,7 +11,6 @@
 #include <functional>
 #include <memory>
 
-#include "compile/boundary_layouts.hpp"
 #include "device/backend.hpp"
 #include "npu/partition/metrics.hpp"
 #include "npu/support/file_io.hpp"
@@ -96,31 +95,6 @@ Runs run_and_recover(std::unique_ptr<Executor>& executor,
   return runs;
 }
 
-/// Loads a model; with row-major values between its partitions if a backend does not load what it
-/// has compiled for others.
-std::unique_ptr<Executor> load_model(PreparedModel& model,
-                                     const std::function<std::unique_ptr<Executor>()>& load) {
-  std::exception_ptr refusal;
-  try {
-    return load();
-  } catch (const BackendError& error) {
-    const bool has_layouts = std::any_of(model.partitions.begin(), model.partitions.end(),
-                                         [](const auto& each) { return !each.layouts.empty(); });
-    if (!has_layouts || !may_refuse_layouts(error)) throw;
-    refusal = std::current_exception();
-    log(LogModule::kRun, LogLevel::kInfo,
-        [&] { return "compiled again with row-major values: " + error.message(); });
-  }
-  try {
-    CompiledModel compiled = model.compile_again(model);
-    model.partitions = std::move(compiled.partitions);
-    model.devices = std::move(compiled.devices);
-  } catch (const Error&) {  // that it cannot be compiled here says less
-    std::rethrow_exception(refusal);
-  }
-  return load();
-}
-
 /// Runs, compares, times and reports.
 RunReport run_prepared(const Graph& graph, PreparedModel& model, const RunModelOptions& options,
                        Diagnostics& diagnostics) {
@@ -131,11 +105,7 @@ RunReport run_prepared(const Graph& graph, PreparedModel& model, const RunModelO
   devices.times = !options.trace.empty();
   devices.queues = true;  // those of references block, beside queues that are open
   std::unique_ptr<Executor> loaded;
-  const auto load_once = [&] {
-    return std::make_unique<Executor>(graph, model.plan, model.target, model.weights, devices,
-                                      model.partitions, model.devices);
-  };
-  const auto load = [&] { return load_model(model, load_once); };
+  const auto load = [&] { return load_executor(graph, model, devices); };
   Runs runs = run_and_recover(loaded, load, model.inputs, options, model.devices);
   const Executor& executor = *loaded;
   // A run that was in its last step when it was asked to end has ended well.

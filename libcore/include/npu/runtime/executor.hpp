@@ -19,6 +19,7 @@
 namespace npu {
 
 class DeviceStates;
+struct LoadedModels;
 
 /// What a run does with a state: overwrites part of it where it lies; writes all of it into a
 /// second buffer, which takes turns with the first; copies it, because the one cannot be done on
@@ -54,6 +55,8 @@ struct ExecutorOptions {
   /// Where the states of the graph (npu.states of npu-ir(5)) lie from one run to the next; null:
   /// they are inputs and outputs like all others. Runs then go on one at a time.
   std::shared_ptr<DeviceStates> states = {};
+  /// Models that other executors have loaded, too; null: it has its own.
+  std::shared_ptr<LoadedModels> models = {};
 };
 
 /// The options that the backend of a device is opened with, as JSON: the

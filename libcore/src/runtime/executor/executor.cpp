@@ -93,7 +93,10 @@ Executor::Parts::Parts(const Graph& of, const PartitionPlan& by, const Target& t
                 "a model with states makes one run after the other: each reads what the one before "
                 "it has left");
   }
-  const PlanToLoad from{graph, plan, compiled, weights, devices, taps, has_times};
+  LoadedModels own;
+  const PlanToLoad from{
+      graph,   plan, compiled,  weights,
+      devices, taps, has_times, options.models != nullptr ? *options.models : own};
   check_program_memory(from, target, memory, options.in_flight);
   programs = load_programs(from);
   memory = loaded_memory(from, target, programs, memory);

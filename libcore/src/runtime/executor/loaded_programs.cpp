@@ -102,13 +102,10 @@ ProgramSignature signature_of(const PlanToLoad& from, std::size_t partition) {
   return signature;
 }
 
-/// Models of blobs with several entries, by blob.
-using SharedModels = std::map<const std::byte*, std::shared_ptr<DeviceModel>>;
-
 std::unique_ptr<DeviceProgram> load_partition(const PlanToLoad& from, std::size_t p,
                                               const SharedWeights& shared,
                                               const std::shared_ptr<DeviceBuffer>& scratch,
-                                              SharedModels& models, LoadedPrograms& programs) {
+                                              LoadedPrograms& programs) {
   const Partition& partition = from.plan.partitions[p];
   const CompiledPartition& compiled = from.compiled[p];
   std::vector<NamedTensor> used;
@@ -129,7 +126,7 @@ std::unique_ptr<DeviceProgram> load_partition(const PlanToLoad& from, std::size_
       return device.load(compiled.blob, std::move(used), signature_of(from, p), std::move(objects),
                          scratch);
     }
-    auto& model = models[compiled.blob.data.get()];
+    auto& model = from.models.list[{&device, compiled.blob.data.get()}];
     if (model == nullptr) {
       model = device.load_model(compiled.blob, std::move(used), std::move(objects));
     }
@@ -153,10 +150,9 @@ LoadedPrograms load_programs(const PlanToLoad& from) {
   programs.scratch_bytes = find_scratch(from);
   const ScratchBuffers scratch = make_scratch(from.devices, programs.scratch_bytes);
   Flight& flight = *programs.flights.emplace_back(std::make_unique<Flight>());
-  SharedModels models;
   for (std::size_t p = 0; p < from.plan.partitions.size(); ++p) {
     const std::size_t d = from.devices.number_of(from.plan.partitions[p].device);
-    flight.programs.push_back(load_partition(from, p, shared[d], scratch[d], models, programs));
+    flight.programs.push_back(load_partition(from, p, shared[d], scratch[d], programs));
     LoadedPrograms::Partition& loaded = programs.partitions.emplace_back();
     loaded.check = from.compiled[p].check_blob;
     const Json& report = *from.compiled[p].report;

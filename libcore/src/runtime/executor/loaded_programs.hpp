@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "device/device_program.hpp"
@@ -38,6 +40,12 @@ struct Flight {
   bool is_busy = false;
 };
 
+/// Models of blobs with several programs, by blob; each is loaded once for all executors that have
+/// them in common.
+struct LoadedModels {
+  std::map<std::pair<const DeviceInstance*, const std::byte*>, std::shared_ptr<DeviceModel>> list;
+};
+
 /// A compiled plan, and where it is to run.
 struct PlanToLoad {
   const Graph& graph;
@@ -47,6 +55,7 @@ struct PlanToLoad {
   const RunDevices& devices;
   const std::vector<TapPlace>& taps;
   bool is_timed = false;  ///< programs and queues are made for times
+  LoadedModels& models;
 };
 
 /// The programs of a plan. Models and weights are loaded once for all runs.

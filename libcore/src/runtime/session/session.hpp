@@ -11,6 +11,7 @@
 #include "npu/compile/bundle.hpp"
 #include "npu/device/blob.hpp"
 #include "npu/ir/graph.hpp"
+#include "npu/runtime/executor.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "npu/support/error.hpp"
 #include "npu/tensor/tensor.hpp"
@@ -25,14 +26,6 @@ class Session {
     std::string name;  ///< empty: there is no template
     SizeBindings bound;
     double predicted_us = 0;
-  };
-  /// What a step does to a state, in the entry that copies most of it.
-  struct StateFacts {
-    enum class Path : std::uint8_t { kInPlace, kInTurns, kCopied, kKept };
-    std::string name;
-    std::string device;
-    std::int64_t bytes = 0;
-    Path path = Path::kKept;
   };
 
   /// Loads every entry of a bundle, which has to outlive the session; nothing is compiled. States
@@ -65,7 +58,8 @@ class Session {
   /// All or nothing; throws Error with what differs.
   void set_state_values(const std::vector<NamedTensor>& values);
 
-  std::vector<StateFacts> states() const;
+  /// What steps do to each state: of the entries, what the one does that copies or moves most.
+  std::vector<StateUse> states() const;
   /// Bytes that the last step copied within a device, or moved between devices, of states alone.
   std::int64_t copied_bytes() const;
   std::int64_t transfer_bytes() const;
@@ -77,8 +71,5 @@ class Session {
   explicit Session(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
-
-/// "in_place", "in_turns", "copied" or "kept".
-const char* state_path_name(Session::StateFacts::Path path) noexcept;
 
 }  // namespace npu
