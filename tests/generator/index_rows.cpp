@@ -296,11 +296,40 @@ Results tail(const Call& call) {
   return {x};
 }
 
+void draw_length_mask(NodeDraw& d) {
+  const std::int64_t keys = d.pick(1, 40);
+  d.dtype = DType::kInt64;
+  d.indices({d.pick(1, 9)}, keys + 5);
+  const bool is_causal = d.chance(70);
+  d.attrs = {{"operands", "positions"}, {"keys", keys}, {"causal", is_causal}};
+  if (!is_causal || d.chance(50)) d.attrs["window"] = d.pick(1, keys);
+  if (!d.chance(30)) return;
+  d.attrs["operands"] = "both";
+  d.indices({}, keys + 1);
+}
+
+Results length_mask(const Call& call) {
+  const Values& positions = call.tensor("positions");
+  const Values* valid = call.find("valid");
+  const std::int64_t keys = call.integer("keys"), window = call.integer("window");
+  Values mask = make_values({1, 1, positions.extent(0), keys}, DType::kBool);
+  for_each_place(mask.shape, [&](std::size_t i, const Shape& place) {
+    const auto key = static_cast<double>(place[3]);
+    const double position = positions.data[index_of(place[2])].value;
+    const bool counts = (valid == nullptr || key < valid->data[0].value) &&
+                        (!call.boolean("causal") || key <= position) &&
+                        (window <= 0 || key > position - static_cast<double>(window));
+    mask.data[i] = number(counts ? 1 : 0);
+  });
+  return {mask};
+}
+
 const OpRow kRows[] = {{"embedding", draw_embedding, embedding, kNothing},
                        {"index", draw_index, index, kNothing},
                        {"index_put", draw_index, index},
                        {"index_select gather scatter", draw_along, along_dimension, kNothing},
                        {"index_add scatter_add scatter_reduce", draw_along, along_dimension},
+                       {"npu.length_mask", draw_length_mask, length_mask, kNothing},
                        {"npu.tail", draw_tail, tail, kNothing},
                        {"slice_scatter select_scatter", draw_overwritten, overwritten, kNothing}};
 

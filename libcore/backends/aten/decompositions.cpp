@@ -20,6 +20,7 @@
 #include "boxed.hpp"
 #include "grouped_product.hpp"
 #include "quantized.hpp"
+#include "row_ops.hpp"
 #include "segments.hpp"
 
 namespace npu::aten {
@@ -286,28 +287,6 @@ Tensor channel_norm(const Tensor& self, bool /*direction*/, c10::string_view /*l
   return self.alias();
 }
 
-// The rows behind the first `valid` ones: zeros, minus infinity, or copies of the last valid one.
-Tensor tail(const Tensor& self, const Tensor& valid, std::int64_t dim, c10::string_view fill) {
-  TORCH_CHECK(self.dim() > 0, "a scalar has no rows");
-  const std::int64_t axis = at::maybe_wrap_dim(dim, self.dim());
-  const std::int64_t rows = self.size(axis);
-  const auto count = valid.item<std::int64_t>();
-  TORCH_CHECK(count >= 0 && count <= rows, count, " valid rows are not in a dimension of ", rows);
-  Tensor result = self.clone(at::MemoryFormat::Contiguous);
-  if (count == rows) return result;
-  Tensor rest = result.narrow(axis, count, rows - count);
-  if (fill == "edge") {
-    TORCH_CHECK(count > 0, "without a valid row there is none to repeat");
-    rest.copy_(result.narrow(axis, count - 1, 1).expand_as(rest));
-  } else if (fill == "lowest") {
-    rest.fill_(-std::numeric_limits<double>::infinity());
-  } else {
-    TORCH_CHECK(fill == "zero", "fill is none of zero, edge and lowest");
-    rest.zero_();
-  }
-  return result;
-}
-
 Tensor reshape_copy(const Tensor& self, IntList size) { return at::reshape(self, size).clone(); }
 Tensor squeeze_dims_copy(const Tensor& self, IntList dims) {
   return squeeze_dims(self, dims).clone();
@@ -518,6 +497,10 @@ constexpr Decomposition kDecompositions[] = {
     {"npu.channel_norm",
      "channel_norm(Tensor(a) self, *, bool direction, str layout='') -> Tensor(a)", When::kAlways,
      &boxed<&channel_norm>},
+    {"npu.length_mask",
+     "length_mask(Tensor? positions=None, Tensor? valid=None, *, str operands, int keys, bool "
+     "causal=False, int window=-1) -> Tensor",
+     When::kAlways, &boxed<&length_mask>},
     {"npu.tail", "tail(Tensor self, Tensor valid, *, int dim, str fill='zero') -> Tensor",
      When::kAlways, &boxed<&tail>},
     {"npu.segment_reduce",

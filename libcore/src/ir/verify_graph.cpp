@@ -128,6 +128,67 @@ void check_tail(const Graph& graph, NodeId id, Diagnostics& diagnostics) {
   }
 }
 
+// npu.length_mask: positions and the number of valid keys, or one of them, as `operands` says; the
+// result is bool [1, 1, positions, keys].
+void check_length_mask(const Graph& graph, NodeId id, Diagnostics& diagnostics) {
+  const Node& node = graph.node(id);
+  const auto refuse = [&](std::string_view below, const std::string& text) {
+    diagnostics.error(graph.location(id, below), "node '" + node.name + "' " + text);
+  };
+  const std::string* operands = member_text(node.attrs(), "operands");
+  const bool has_both = operands != nullptr && *operands == "both";
+  const bool has_positions = has_both || (operands != nullptr && *operands == "positions");
+  const bool has_valid = has_both || (operands != nullptr && *operands == "valid");
+  if (!has_positions && !has_valid) {
+    return refuse("/attrs/operands", "needs 'operands' of positions, valid or both");
+  }
+  const std::size_t expected = has_both ? 2 : 1;
+  if (node.inputs.size() != expected || node.outputs.size() != 1) {
+    return refuse("/inputs", "has " + std::to_string(node.inputs.size()) + " operands and " +
+                                 std::to_string(node.outputs.size()) + " results, expected " +
+                                 std::to_string(expected) + " and one, as its operands are '" +
+                                 *operands + "'");
+  }
+  const auto keys = member_integer(node.attrs(), "keys");
+  if (!keys || *keys < 1) return refuse("/attrs/keys", "has no number of keys above 0");
+  const Json* window = find_member(node.attrs(), "window");
+  const auto width = member_integer(node.attrs(), "window");
+  if (window != nullptr && (!width || (*width < 1 && *width != -1))) {
+    return refuse("/attrs/window", "has the window " + window->dump() +
+                                       ", expected a number of keys above 0, or -1 for none");
+  }
+  const Json* causal = find_member(node.attrs(), "causal");
+  if (causal != nullptr && !causal->is_boolean()) {
+    return refuse("/attrs/causal", "has a 'causal' that is neither true nor false");
+  }
+  const bool reads_positions = (causal != nullptr && causal->get<bool>()) || width.value_or(-1) > 0;
+  if (reads_positions != has_positions) {
+    return refuse("/attrs", has_positions
+                                ? "takes positions, but is neither causal nor has a window"
+                                : "needs positions to be causal or to have a window");
+  }
+  std::int64_t rows = 1;
+  if (has_positions) {
+    const TensorInfo& positions = graph.tensor(node.inputs[0]);
+    if (positions.dtype != DType::kInt64 || positions.shape.size() != 1) {
+      return refuse("/inputs/0", "takes positions as an int64 vector");
+    }
+    rows = positions.shape[0];
+  }
+  if (has_valid) {
+    const TensorInfo& valid = graph.tensor(node.inputs.back());
+    if (valid.dtype != DType::kInt64 || !valid.shape.empty()) {
+      return refuse("/inputs/" + std::to_string(expected - 1),
+                    "takes the number of valid keys as an int64 without dimensions");
+    }
+  }
+  const TensorInfo& result = graph.tensor(node.outputs[0]);
+  const Shape shape{1, 1, rows, *keys};
+  if (result.dtype == DType::kBool && result.shape == shape) return;
+  refuse("/outputs/0", "makes " + std::string(dtype_name(result.dtype)) + " " +
+                           shape_text(result.shape) + ", expected bool " + shape_text(shape));
+}
+
 }  // namespace
 
 void verify_graph(const Graph& graph, Diagnostics& diagnostics) {
@@ -139,6 +200,7 @@ void verify_graph(const Graph& graph, Diagnostics& diagnostics) {
     if (op_type == "<built-in function getitem>") check_getitem(graph, id, diagnostics);
     if (op_type == "npu.channel_norm") check_channel_norm(graph, id, diagnostics);
     if (op_type == "npu.tail") check_tail(graph, id, diagnostics);
+    if (op_type == "npu.length_mask") check_length_mask(graph, id, diagnostics);
   }
   if (!diagnostics.has_errors()) read_states(graph, diagnostics);
   if (graph.file.empty()) return;  // a part that was cut out: no document is told of

@@ -6,7 +6,8 @@
 // then look up everything else. O(arguments + operands).
 //
 // The one thing that documents omit is a None between two tensors. It is recovered from
-// `_none_args`, or from the rules for running statistics; other ambiguous nodes are refused.
+// `_none_args`, from `operands` of npu.length_mask, or from the rules for running statistics; other
+// ambiguous nodes are refused.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -168,6 +169,7 @@ class Binder {
         slots_[i] = argument.optional ? Slot::kOptional : Slot::kRequired;
       }
     }
+    leave_out_unnamed();
     const Json* none_args = find_member(attrs_, "_none_args");
     if (none_args == nullptr || none_args->is_null()) return std::nullopt;
     if (!is_list_of(*none_args, is_string)) {
@@ -189,6 +191,17 @@ class Binder {
       none_args_given_ = true;
     }
     return std::nullopt;
+  }
+
+  // npu.length_mask says in `operands` which of its optional tensors it has.
+  void leave_out_unnamed() {
+    const Json* named = find_member(attrs_, "operands");
+    if (named == nullptr || !named->is_string() || !index_of("operands")) return;
+    const auto only = index_of(named->get_ref<const std::string&>());
+    if (!only) return;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i] == Slot::kOptional && i != *only) slots_[i] = Slot::kNone;
+    }
   }
 
   std::size_t count(Slot slot) const {

@@ -19,6 +19,7 @@
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "ops/part_writer.hpp"
+#include "ops/row_decompositions.hpp"
 
 namespace npu {
 
@@ -455,30 +456,6 @@ Value grouped_product(PartWriter& w) {
                {extent(self, 0), extent(right, 2)}, self.dtype);
 }
 
-// ---- Rows behind the valid ones ----
-
-/// Chosen by their number, or read again from the last valid one.
-Value tail(PartWriter& w) {
-  const Value self = w.operand("self");
-  const Value valid = w.operand("valid");
-  need(rank_of(self) > 0 && rank_of(valid) == 0 && valid.dtype == DType::kInt64);
-  const std::int64_t dim = w.dimension("dim", self);
-  const std::string fill = w.node().string("fill");
-  const Value rows = w.sequence(0, extent(self, dim));
-  if (fill == "edge") {
-    const Value last = w.map("aten.sub.Scalar", valid, {{"other", 1}});
-    return w.index_select(self, dim, w.join("aten.minimum.default", rows, last));
-  }
-  need(fill == "zero" || (fill == "lowest" && is_floating_point(self.dtype)));
-  Shape along(self.shape.size(), 1);
-  along[index_of(dim)] = extent(self, dim);
-  const Value is_valid = w.reshape(
-      w.add("aten.lt.Tensor", {rows, valid}, Json::object(), rows.shape, DType::kBool), along);
-  if (self.dtype == DType::kBool) return w.join("aten.logical_and.default", self, is_valid);
-  return w.add("aten.where.ScalarOther", {is_valid, self},
-               {{"other", fill == "zero" ? Json(0) : Json("-inf")}}, self.shape, self.dtype);
-}
-
 // ---- The table ----
 
 struct Row {
@@ -526,6 +503,7 @@ constexpr Row kRows[] = {
     {"aten.to.device", convert},
     {"aten.to.other", convert},
     {"aten.unfold.default", unfold},
+    {"npu.length_mask", length_mask},
     {"npu.tail", tail},
     {"transformers.grouped_mm_fallback.default", grouped_product},
 };

@@ -833,6 +833,12 @@ constexpr OpRow kOpRows[] = {
     {"npu.tail", kOpaque, kMoves,
      "(Tensor self, Tensor valid, *, int dim, str fill='zero') -> Tensor", kNone, kNoFlops},
 
+    // Which keys of a cache the rows of an attention see, by position and by number.
+    {"npu.length_mask", kOpaque, kMoves,
+     "(Tensor? positions=None, Tensor? valid=None, *, str operands, int keys, bool causal=False, "
+     "int window=-1) -> Tensor",
+     kNone, kNoFlops},
+
     // Aggregation over the edges of rows, which offsets delimit (CSR). Weights stand only beside
     // indices.
     {"npu.segment_reduce", kAnchor, kMoves,

@@ -64,13 +64,15 @@ Rule rule_of(std::string_view op_type) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   constexpr auto kFirst = std::to_array<std::string_view>(
-      {"_log_softmax", "_softmax",    "_to_copy",  "abs",        "alias",      "batch_norm",
-       "celu",         "clamp",       "clamp_max", "clamp_min",  "clone",      "contiguous",
-       "detach",       "dropout",     "elu",       "exp",        "gelu",       "group_norm",
-       "hardsigmoid",  "hardswish",   "hardtanh",  "layer_norm", "leaky_relu", "log",
-       "log_sigmoid",  "log_softmax", "mish",      "neg",        "relu",       "relu6",
-       "rms_norm",     "selu",        "sigmoid",   "silu",       "softmax",    "softplus",
-       "sqrt",         "square",      "tanh",      "to",         "type_as",    "feature_dropout"});
+      {"_log_softmax", "_softmax",    "_to_copy",       "abs",         "alias",
+       "batch_norm",   "celu",        "clamp",          "clamp_max",   "clamp_min",
+       "clone",        "contiguous",  "detach",         "dropout",     "elu",
+       "exp",          "gelu",        "group_norm",     "hardsigmoid", "hardswish",
+       "hardtanh",     "index_copy",  "layer_norm",     "leaky_relu",  "log",
+       "log_sigmoid",  "log_softmax", "mish",           "neg",         "relu",
+       "relu6",        "rms_norm",    "selu",           "sigmoid",     "silu",
+       "softmax",      "softplus",    "sqrt",           "square",      "tanh",
+       "to",           "type_as",     "feature_dropout"});
   constexpr auto kBroadcast = std::to_array<std::string_view>(
       {"add", "div", "maximum", "minimum", "mul", "pow", "rsub", "sub"});
   constexpr auto kProduct = std::to_array<std::string_view>({"bmm", "matmul", "mm"});

@@ -521,7 +521,7 @@ bool is_any_op(std::string_view op_type) {
   return op_type.starts_with("aten.") || op_type.starts_with("quantized_decomposed.") ||
          op_type == "<built-in function getitem>" || op_type == "wrap_with_set_grad_enabled" ||
          op_type == kChannelNorm || op_type == "npu.segment_reduce" || op_type == "npu.tail" ||
-         op_type == "transformers.grouped_mm_fallback.default";
+         op_type == "npu.length_mask" || op_type == "transformers.grouped_mm_fallback.default";
 }
 
 SupportResult check_node(const Graph& graph, NodeId id, const Device& device, bool is_narrowed) {

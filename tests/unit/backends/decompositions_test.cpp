@@ -387,6 +387,25 @@ void draw_tail(NodeDraw& d, Drawn& node) {
   node.attrs = {{"dim", any_dim(d, dim, std::ssize(node.result))}, {"fill", fill}};
 }
 
+void draw_length_mask(NodeDraw& d, Drawn& node) {
+  const auto* const operands = d.one_of<const char*>({"positions", "valid", "both"});
+  const bool has_positions = std::string_view(operands) != "valid";
+  const std::int64_t keys = d.pick(1, 40);
+  const std::int64_t rows = has_positions ? d.pick(1, 9) : 1;
+  node.dtype = DType::kBool;
+  node.result = {1, 1, rows, keys};
+  node.attrs = {{"operands", operands}, {"keys", keys}};
+  if (has_positions) {
+    node.operands.push_back(numbers(d, {rows}, keys + 5));
+    const bool is_causal = d.chance(60);
+    if (is_causal || d.chance(30)) node.attrs["causal"] = is_causal;
+    if (!is_causal || d.chance(50)) node.attrs["window"] = d.pick(1, keys + 3);
+  }
+  if (std::string_view(operands) != "positions") {
+    node.operands.push_back(numbers(d, {}, keys + 2));
+  }
+}
+
 struct DrawRow {
   std::string_view family;
   void (*draw)(NodeDraw&, Drawn&);
@@ -426,6 +445,7 @@ constexpr DrawRow kDraws[] = {{"_grouped_mm", draw_grouped_product},
                               {"sum", draw_in_dtype},
                               {"to", draw_copy},
                               {"unfold", draw_unfold},
+                              {"npu.length_mask", draw_length_mask},
                               {"npu.tail", draw_tail},
                               {"", draw_grouped_product}};
 

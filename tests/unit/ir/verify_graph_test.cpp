@@ -115,3 +115,40 @@ TEST_CASE("verify: a channel_norm changes the layout alone") {
   CHECK(faults({1, 8, 2, 2}, "float32", {"x", "x"}) ==
         Lines{"/nodes/0: node 'n' has 2 operands and 1 results, expected one of each"});
 }
+
+TEST_CASE("verify: a mask over a cache has what it says that it reads") {
+  const auto faults = [](const Json& attrs, const std::vector<std::string>& operands,
+                         const Shape& shape = {1, 1, 3, 8}, const char* dtype = "bool") {
+    return faults_of(GraphBuilder()
+                         .input("p", {3}, "int64")
+                         .input("n", {}, "int64")
+                         .input("wide", {1, 3}, "int64")
+                         .node("m", "npu.length_mask", operands, shape, attrs, dtype)
+                         .output("m")
+                         .text());
+  };
+  CHECK(faults({{"operands", "positions"}, {"keys", 8}, {"causal", true}}, {"p"}).empty());
+  CHECK(faults({{"operands", "both"}, {"keys", 8}, {"window", 2}}, {"p", "n"}).empty());
+  CHECK(faults({{"operands", "valid"}, {"keys", 8}, {"window", -1}}, {"n"}, {1, 1, 1, 8}).empty());
+  CHECK(faults({{"keys", 8}, {"causal", true}}, {"p"}) ==
+        Lines{"/nodes/0/attrs/operands: node 'm' needs 'operands' of positions, valid or both"});
+  CHECK(faults({{"operands", "both"}, {"keys", 8}, {"causal", true}}, {"p"}) ==
+        Lines{"/nodes/0/inputs: node 'm' has 1 operands and 1 results, expected 2 and one, as its "
+              "operands are 'both'"});
+  CHECK(faults({{"operands", "positions"}, {"causal", true}}, {"p"}) ==
+        Lines{"/nodes/0/attrs/keys: node 'm' has no number of keys above 0"});
+  CHECK(faults({{"operands", "positions"}, {"keys", 8}, {"window", 0}}, {"p"}) ==
+        Lines{"/nodes/0/attrs/window: node 'm' has the window 0, expected a number of keys above "
+              "0, or -1 for none"});
+  CHECK(faults({{"operands", "positions"}, {"keys", 8}}, {"p"}) ==
+        Lines{"/nodes/0/attrs: node 'm' takes positions, but is neither causal nor has a window"});
+  CHECK(faults({{"operands", "valid"}, {"keys", 8}, {"causal", true}}, {"n"}, {1, 1, 1, 8}) ==
+        Lines{"/nodes/0/attrs: node 'm' needs positions to be causal or to have a window"});
+  CHECK(faults({{"operands", "positions"}, {"keys", 8}, {"causal", true}}, {"wide"}) ==
+        Lines{"/nodes/0/inputs/0: node 'm' takes positions as an int64 vector"});
+  CHECK(faults({{"operands", "valid"}, {"keys", 8}}, {"p"}, {1, 1, 1, 8}) ==
+        Lines{"/nodes/0/inputs/0: node 'm' takes the number of valid keys as an int64 without "
+              "dimensions"});
+  CHECK(faults({{"operands", "positions"}, {"keys", 8}, {"causal", true}}, {"p"}, {1, 3, 8}) ==
+        Lines{"/nodes/0/outputs/0: node 'm' makes bool [1, 3, 8], expected bool [1, 1, 3, 8]"});
+}

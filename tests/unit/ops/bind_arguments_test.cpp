@@ -51,6 +51,19 @@ Json with(Json attrs, const std::string& key, const Json& value) {
   return attrs;
 }
 
+TEST_CASE("a mask over a cache says which of its operands it has") {
+  const Json attrs{{"keys", 8}, {"causal", true}};
+  const auto bound = [&](const char* operands, const std::vector<Shape>& shapes) {
+    return call("npu.length_mask", shapes, with(attrs, "operands", operands));
+  };
+  CHECK(bound("positions", {{3}})["positions"].inputs == std::vector<std::int32_t>{0});
+  CHECK(bound("positions", {{3}})["valid"].kind == Kind::kNone);
+  CHECK(bound("valid", {{}})["positions"].kind == Kind::kNone);
+  CHECK(bound("valid", {{}})["valid"].inputs == std::vector<std::int32_t>{0});
+  CHECK(bound("both", {{3}, {}})["valid"].inputs == std::vector<std::int32_t>{1});
+  CHECK(bound("valid", {{3}, {}}).text() == "npu.length_mask takes at most 1 tensor, found 2");
+}
+
 TEST_CASE("defaults stand for what attrs leave out") {
   const Bound bound = call("aten.conv2d.default", {kImage, {8, 8, 1, 1}});
   CHECK(bound["input"].inputs == std::vector<std::int32_t>{0});

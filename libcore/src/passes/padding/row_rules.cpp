@@ -133,6 +133,7 @@ static_assert(classes_are_sorted());
 std::string_view class_of(const OpInfo& op) {
   if (op.op_type == kGetitem) return "split";
   if (op.op_type == "npu.tail") return "tail";
+  if (op.op_type == "npu.length_mask") return "gather";
   if (op.op_type == kChannelNorm) return "pointwise";
   if (op.op_type == "aten.max.other" || op.op_type == "aten.min.other") return "pointwise";
   std::string_view name = functional_name(op.op_type);

@@ -152,6 +152,18 @@ NodeRule advanced_rule(const PaddedNode& node) {
   return rule;
 }
 
+// A row for each position, of as many keys as a cache has.
+NodeRule length_mask_rule(const PaddedNode& node) {
+  NodeRule rule;
+  const auto positions = node.argument("positions");
+  if (!positions || !node.operand_varies(*positions, 0)) return rule;
+  ResultDim along = moved_dim(0, 2, {static_cast<std::int32_t>(*positions), 0});
+  along.zero = along.lowest = Keep::kNo;
+  along.finite = Keep::kYes;
+  rule.results.push_back(std::move(along));
+  return rule;
+}
+
 }  // namespace
 
 NodeRule gather_rule(const PaddedNode& node) {
@@ -161,6 +173,7 @@ NodeRule gather_rule(const PaddedNode& node) {
                           node.argument("indices").value_or(1), 0);
   }
   if (name == "index") return advanced_rule(node);
+  if (node.node().op_type == "npu.length_mask") return length_mask_rule(node);
   if (name == "one_hot") {
     NodeRule rule;
     if (node.integer_or("num_classes", -1) < 1) {

@@ -137,6 +137,20 @@ TEST_CASE("padding: attention without a mask gets one", "[padding]") {
   CHECK(claims(causal.padding) == "q 2 S R; k 2 S R; y 2 S F");
 }
 
+TEST_CASE("padding: rows of a cache are written where their positions say", "[padding]") {
+  // Rows of the padding write the last one again, and see what it sees.
+  const PaddedGraph result = padded(R"(
+    size T 1..32; input q [1,4,T,8]; input new [1,4,T,8]; input at [T] int64
+    input state [1,4,64,8]
+    k = index_copy(state, at, new) [1,4,64,8] {"dim": 2}
+    mask = "npu.length_mask"(at) [1,1,T,64] bool {"operands": "positions", "keys": 64, "causal": true}
+    y = scaled_dot_product_attention(q, k, k, mask) [1,4,T,8]
+    output k; output y)",
+                                    {{"T", 16}});
+  CHECK(result.padding.masks.empty());
+  CHECK(claims(result.padding) == "q 2 T R; new 2 T R; at 0 T R; mask 2 T R; y 2 T R");
+}
+
 TEST_CASE("padding: a mean becomes a sum over the number of rows", "[padding]") {
   const PaddedGraph result = padded(R"(
     size S 1..64; input x [2,S,8]
