@@ -143,7 +143,7 @@ TEST_CASE("padding: rows of a cache are written where their positions say", "[pa
     size T 1..32; input q [1,4,T,8]; input new [1,4,T,8]; input at [T] int64
     input state [1,4,64,8]
     k = index_copy(state, at, new) [1,4,64,8] {"dim": 2}
-    mask = "npu.length_mask"(at) [1,1,T,64] bool {"operands": "positions", "keys": 64, "causal": true}
+    mask = npu.length_mask(at) [1,1,T,64] bool {"operands": "positions", "keys": 64, "causal": true}
     y = scaled_dot_product_attention(q, k, k, mask) [1,4,T,8]
     output k; output y)",
                                     {{"T", 16}});

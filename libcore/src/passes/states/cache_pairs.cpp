@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the caches of a decoder by what its graph does: an output that is the concatenation of a
+// graph input and something else, along a dimension whose size is a symbol that no other part of
+// the cache has. Names only decide what is told of outputs that look like one and are none.
+// O(nodes + outputs).
+#include "passes/states/cache_pairs.hpp"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "ops/op_name.hpp"
+#include "support/json_fields.hpp"
+#include "support/text.hpp"
+
+namespace npu::states {
+namespace {
+
+/// What the JSON of a template says of its nodes, by the tensors that they give.
+class Producers {
+ public:
+  explicit Producers(const Json& document) {
+    const Json* nodes = member_list(document, "nodes");
+    for (std::size_t n = 0; nodes != nullptr && n < nodes->size(); ++n) {
+      const Json* outputs = member_list((*nodes)[n], "outputs");
+      for (std::size_t i = 0; outputs != nullptr && i < outputs->size(); ++i) {
+        if (const std::string* name = member_text((*outputs)[i], "name")) {
+          by_tensor_.try_emplace(*name, &(*nodes)[n]);
+        }
+      }
+    }
+  }
+  const Json* find(const std::string& tensor) const {
+    const auto found = by_tensor_.find(tensor);
+    return found == by_tensor_.end() ? nullptr : found->second;
+  }
+  /// The node behind copies.
+  const Json* find_behind_copies(std::string tensor) const {
+    for (int depth = 0; depth < kDeepest; ++depth) {
+      const Json* node = find(tensor);
+      if (node == nullptr) return nullptr;
+      const std::string name(functional_name(*member_text(*node, "op_type")));
+      if (name != "clone" && name != "alias" && name != "contiguous" && name != "detach") {
+        return node;
+      }
+      const Json* inputs = member_list(*node, "inputs");
+      if (inputs == nullptr || inputs->empty()) return nullptr;
+      tensor = *member_text((*inputs)[0], "name");
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr int kDeepest = 8;
+  std::unordered_map<std::string, const Json*> by_tensor_;
+};
+
+std::vector<std::string> names_in(const Json& object, const char* list) {
+  std::vector<std::string> names;
+  const Json* mentions = member_list(object, list);
+  for (std::size_t i = 0; mentions != nullptr && i < mentions->size(); ++i) {
+    const std::string* name = member_text((*mentions)[i], "name");
+    if (name != nullptr) names.push_back(*name);
+  }
+  return names;
+}
+
+/// The pair of an output, if it is one.
+std::optional<CachePair> pair_of(const Template& model, const Producers& producers,
+                                 const std::set<std::string>& inputs, const std::string& output) {
+  const Json* node = producers.find_behind_copies(output);
+  if (node == nullptr) return std::nullopt;
+  const std::string_view name = functional_name(*member_text(*node, "op_type"));
+  if (name != "cat" && name != "concat") return std::nullopt;
+  const std::vector<std::string> operands = names_in(*node, "inputs");
+  if (operands.size() != 2 || !inputs.contains(operands[0])) return std::nullopt;
+  const SizeShape* past = model.shape(operands[0]);
+  const SizeShape* whole = model.shape(output);
+  if (past == nullptr || whole == nullptr || past->size() != whole->size()) return std::nullopt;
+  std::optional<std::size_t> axis;
+  for (std::size_t d = 0; d < past->size(); ++d) {
+    if ((*past)[d] == (*whole)[d]) continue;
+    if (axis) return std::nullopt;
+    axis = d;
+  }
+  if (!axis || (*past)[*axis].is_constant()) return std::nullopt;
+  return CachePair{operands[0], output, *member_text(*node, "name"), operands[1], *axis};
+}
+
+bool is_called_cache(const std::string& name) {
+  return name.starts_with("present") || name.find("past_key_values") != std::string::npos;
+}
+
+}  // namespace
+
+std::vector<std::string> batch_symbols(const Template& model, const CachePairs& caches) {
+  std::vector<std::string> symbols;
+  for (const CachePair& pair : caches.pairs) {
+    for (const std::string& name : model.shape(pair.input)->front().symbols()) {
+      const bool is_row = pair.axis == 0;
+      if (!is_row && std::find(symbols.begin(), symbols.end(), name) == symbols.end()) {
+        symbols.push_back(name);
+      }
+    }
+  }
+  return symbols;
+}
+
+std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& diagnostics) {
+  const Json& document = model.document();
+  const Producers producers(document);
+  const std::vector<std::string> inputs = names_in(document, "graph_inputs");
+  const std::set<std::string> input_set(inputs.begin(), inputs.end());
+  CachePairs caches;
+  const auto refuse = [&](const std::string& text) {
+    diagnostics.error({.file = model.file()}, text);
+    return std::nullopt;
+  };
+  std::set<std::string> taken;
+  for (const std::string& output : names_in(document, "graph_outputs")) {
+    auto pair = pair_of(model, producers, input_set, output);
+    if (!pair) {
+      if (!is_called_cache(output)) continue;
+      const Json* node = producers.find_behind_copies(output);
+      return refuse("output '" + short_text(output) +
+                    "' is no concatenation of an input and new rows" +
+                    (node == nullptr ? std::string()
+                                     : ": node '" + short_text(*member_text(*node, "name")) +
+                                           "' ('" + *member_text(*node, "op_type") +
+                                           "') gives it"));
+    }
+    if (!taken.insert(pair->input).second) {
+      return refuse("input '" + short_text(pair->input) + "' is the past of two outputs, '" +
+                    short_text(output) + "' among them");
+    }
+    const SizeExpression past = (*model.shape(pair->input))[pair->axis];
+    const SizeExpression total = (*model.shape(output))[pair->axis];
+    if (caches.pairs.empty()) {
+      caches.past = past;
+      caches.total = total;
+      caches.fresh = total - past;
+    }
+    if (past != caches.past || total != caches.total) {
+      return refuse("caches '" + short_text(caches.pairs.front().output) + "' and '" +
+                    short_text(output) + "' have " + caches.total.text() + " and " + total.text() +
+                    " rows, expected one number");
+    }
+    caches.pairs.push_back(*std::move(pair));
+  }
+  if (caches.pairs.empty()) {
+    return refuse("no output is the concatenation of an input and new rows along a size that "
+                  "varies, as a cache is");
+  }
+  const std::set<std::string> symbols = caches.past.symbols();
+  if (symbols.size() != 1 || caches.past != SizeExpression::symbol(*symbols.begin())) {
+    return refuse("the past of '" + short_text(caches.pairs.front().input) + "' has " +
+                  caches.past.text() + " rows, expected a size of its own");
+  }
+  caches.past_symbol = *symbols.begin();
+  if (caches.fresh.symbols().contains(caches.past_symbol)) {
+    return refuse("cache '" + short_text(caches.pairs.front().output) + "' has " +
+                  caches.total.text() + " rows, expected " + caches.past_symbol +
+                  " and the new ones");
+  }
+  return caches;
+}
+
+}  // namespace npu::states

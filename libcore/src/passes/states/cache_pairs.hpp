@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/bind_sizes.hpp"
+#include "npu/support/error.hpp"
+
+namespace npu::states {
+
+/// A cache that a model takes as an input and gives, longer, as an output.
+struct CachePair {
+  std::string input;   ///< the graph input, with the rows of the past
+  std::string output;  ///< the graph output, with these and the new ones
+  std::string node;    ///< the concatenation
+  std::string fresh;   ///< the tensor with the new rows
+  std::size_t axis = 0;
+};
+
+/// The caches of a decoder, and their sizes.
+struct CachePairs {
+  std::vector<CachePair> pairs;
+  std::string past_symbol;
+  SizeExpression past, fresh, total;  ///< rows along the caches' axes; total is the sum
+};
+
+/// Symbols of a batch, which are to be 1: the first dimensions of caches.
+std::vector<std::string> batch_symbols(const Template& model, const CachePairs& caches);
+
+/// Finds the outputs that are a graph input with new rows behind it. Adds an error where there are
+/// none, where an output that is called so is none, and where their sizes differ.
+std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& diagnostics);
+
+}  // namespace npu::states
