@@ -5,6 +5,7 @@
 #include "npu/target/select_devices.hpp"
 #include "npu/target/target.hpp"
 #include "options/tag_options.hpp"
+#include "passes/states/adopt_caches.hpp"
 #include "passes/tag/ask_backends.hpp"
 #include "passes/tag/rewrite_ops.hpp"
 #include "passes/tag/tag_nodes.hpp"
@@ -34,6 +35,17 @@ ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOp
   return status;
 }
 
+/// Only its document, and the file that its paths are relative to.
+npu::Graph adopted(npu::cli::Tool& tool, std::int64_t capacity) {
+  const npu::Template sized = tool.input().read_sizes();
+  auto document = npu::adopt_caches(sized, capacity, tool.diagnostics());
+  tool.stop_on_errors();
+  npu::Graph model;
+  model.file = sized.file();
+  model.document() = *std::move(document);
+  return model;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -56,6 +68,10 @@ int main(int argc, char** argv) {
     if (tool.app().count("--list-ops") > 0) {
       return tool.write_text(npu::format_target_ops(target, options.listed_device)),
              ExitStatus::kSuccess;
+    }
+    if (options.as_states) {
+      npu::Graph model = adopted(tool, options.capacity);
+      return tool.write_template(model), ExitStatus::kSuccess;
     }
     if (options.as_template) {
       return tool.write_template(tool.input().read_template()), ExitStatus::kSuccess;

@@ -31,6 +31,16 @@ void add_tag_options(Tool& tool, TagArguments& all) {
   CLI::App& app = tool.app();
   app.add_flag("--template", all.as_template,
                "write the document with the sizes that --bind leaves open, and without devices");
+  CLI::Option* states =
+      app.add_flag("--states", all.as_states,
+                   "make caches that a decoder takes and gives, longer, states that it writes in "
+                   "place, and write that document, without devices");
+  CLI::Option* capacity =
+      app.add_option("--capacity", all.capacity, "rows that each state has room for")
+          ->type_name("N")
+          ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
+  states->needs(capacity);
+  capacity->needs(states);
   app.add_option("--weights-out", all.weights_out,
                  "write the weights of a model such as ONNX here, decoded, as safetensors")
       ->type_name("FILE");
@@ -75,6 +85,7 @@ void add_tag_options(Tool& tool, TagArguments& all) {
        "npu-tag --target my_npu.json --assert 'coverage_flops>=0.95' model.json >model.tagged.json",
        "npu-tag --ask --report model.json -o model.tagged.json",
        "npu-tag --template model.onnx -o model.template.json",
+       "npu-tag --states --capacity 2048 decoder.onnx -o decoder.json",
        "npu-tag --list-ops npu | grep conv"});
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct TagArguments {
   bool list_targets = false;
   bool print_target = false;
   bool as_template = false;
+  bool as_states = false;
+  std::int64_t capacity = 0;  ///< rows of each state
 
   /// `tag`, with the values of --force. Throws Error kUsage for one that is not DEVICE=GLOB.
   TagOptions tag_options() const;

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a decoder with caches that grow one with states of a fixed capacity.
+//
+// Input:  a template in which outputs are inputs with new rows behind them.
+// Output: a document in which these are states: the new rows are written at their positions, and
+//         masks follow from positions (npu.length_mask).
+// What is computed of the number of past rows alone is followed as a formula (follow_past) and
+// written anew where a node that stays reads it; nodes that read the caches are shown not to
+// depend on rows that are not used (key_rows). Whatever neither explains is refused by name: a
+// result is never guessed. The mask of ones that a batch of one row needs disappears, and so does
+// whatever nobody reads any more. O(nodes).
+#include "passes/states/adopt_caches.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/op_catalogue.hpp"
+#include "ops/op_name.hpp"
+#include "passes/states/attention_heads.hpp"
+#include "passes/states/decoder_inputs.hpp"
+#include "passes/states/follow_past.hpp"
+#include "passes/states/key_rows.hpp"
+#include "passes/states/past_writer.hpp"
+#include "passes/states/prune_document.hpp"
+#include "support/json_fields.hpp"
+#include "support/text.hpp"
+
+namespace npu {
+namespace states {
+namespace {
+
+/// What becomes of a node.
+enum class Fate : std::uint8_t {
+  kStays,
+  kFollowed,  ///< its result follows from sizes; it is written anew where that is needed
+  kUnknown,   ///< it follows from the past in a way that is not known; nothing that stays reads it
+  kWrites,    ///< the concatenation of a cache: the new rows are written into the state
+};
+
+class Adopter : public PastTensors {
+ public:
+  Adopter(const PastModel& model, const DecoderInputs& inputs, std::int64_t capacity,
+          Diagnostics& diagnostics)
+      : model_(model),
+        graph_(model.graph()),
+        inputs_(inputs),
+        capacity_(capacity),
+        diagnostics_(diagnostics),
+        follower_(model, inputs.positions, inputs.mask),
+        fates_(graph_.nodes().size(), Fate::kStays),
+        follows_(graph_.tensors().size(), false) {}
+
+  std::optional<Json> run() {
+    for (const NodeId id : ids_of<NodeId>(graph_.nodes())) classify(id);
+    check_outputs();
+    if (diagnostics_.has_errors()) return std::nullopt;
+    return write();
+  }
+
+  const KeyAxis* keys(TensorId id) const override {
+    const auto found = keys_.find(id.value);
+    return found == keys_.end() ? nullptr : &found->second;
+  }
+  const Formula* formula(TensorId id) const override {
+    const std::optional<Formula>& found = follower_.formula(id);
+    return found ? &*found : nullptr;
+  }
+
+ private:
+  std::string title(const Node& node) const {
+    return "node '" + short_text(node.name) + "' ('" + std::string(short_name(node.op_type)) + "')";
+  }
+  void refuse(NodeId id, const std::string& text) {
+    diagnostics_.error(graph_.location(id), title(graph_.node(id)) + " " + text);
+  }
+  bool is_past_input(TensorId id) const {
+    return graph_.tensor(id).kind == TensorKind::kGraphInput && model_.mentions_past(id);
+  }
+
+  void classify(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (model_.pair_of(node) != nullptr) {
+      fates_[index_of(id.value)] = Fate::kWrites;
+      keys_[node.outputs[0].value] = {model_.pair_of(node)->axis, UnusedRows::kFinite};
+      return;
+    }
+    bool reads_keys = false;
+    bool has_rows = false;
+    std::optional<NodeId> unknown;
+    for (const TensorId input : node.inputs) {
+      if (is_past_input(input) && input != inputs_.mask) {
+        return refuse(id, "reads '" + short_text(graph_.tensor(input).name) +
+                              "' other than to put new rows behind it");
+      }
+      reads_keys = reads_keys || keys(input) != nullptr;
+      const auto found = unknown_.find(input.value);
+      if (found != unknown_.end() && !unknown) unknown = found->second;
+    }
+    for (const TensorId output : node.outputs) {
+      has_rows = has_rows || model_.mentions_past(output);
+    }
+    // In list order, so that formulas never have to be looked for far behind.
+    const bool is_followed = node.outputs.size() == 1 && formula(node.outputs[0]) != nullptr;
+    if (reads_keys) {
+      if (unknown) return refuse_unknown(*unknown, id);
+      return classify_keys(id);
+    }
+    const bool computes = model_.mentions_past(node) || has_rows;
+    if (is_followed) {
+      const bool reads_past = std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorId t) {
+        return follows_[t] || t == inputs_.mask;
+      });
+      if (!computes && !reads_past && !unknown) return;
+      fates_[index_of(id.value)] = Fate::kFollowed;
+      follows_[node.outputs[0]] = true;
+      return;
+    }
+    if (!computes && !unknown) return check_mask_reader(id);
+    fates_[index_of(id.value)] = Fate::kUnknown;
+    for (const TensorId output : node.outputs) unknown_.emplace(output.value, unknown.value_or(id));
+  }
+
+  /// What reads the mask of ones without a formula would miss it.
+  void check_mask_reader(NodeId id) {
+    const std::vector<TensorId>& inputs = graph_.node(id).inputs;
+    if (std::find(inputs.begin(), inputs.end(), inputs_.mask) == inputs.end()) return;
+    refuse(id, "reads the mask '" + short_text(graph_.tensor(inputs_.mask).name) +
+                   "' in a way that is not known");
+  }
+
+  void refuse_unknown(NodeId id, NodeId reader) {
+    refuse(id, "computes with the number of past rows in a way that is not known, for " +
+                   title(graph_.node(reader)));
+  }
+
+  void classify_keys(NodeId id) {
+    const Node& node = graph_.node(id);
+    const OpInfo* op = find_op(node.op_type);
+    if (op == nullptr) return refuse(id, "reads rows of a cache, which only an attention may");
+    BindError error;
+    const auto bound = BoundNode::try_bind(graph_, node, op->schema, error);
+    if (!bound) return refuse(id, "argument '" + error.argument + "': " + error.text);
+    const KeyRule rule = key_rule(model_, *bound, *this);
+    if (!rule.refusal.empty()) return refuse(id, rule.refusal);
+    if (rule.result) keys_[node.outputs[0].value] = *rule.result;
+    if (rule.needs_mask) unmasked_.insert(id.value);
+  }
+
+  void check_outputs() {
+    std::set<std::string> states;
+    for (const CachePair& pair : model_.caches().pairs) states.insert(pair.output);
+    for (const TensorId output : graph_.graph_outputs()) {
+      const TensorInfo& tensor = graph_.tensor(output);
+      const auto unknown = unknown_.find(output.value);
+      if (unknown != unknown_.end()) refuse_unknown(unknown->second, tensor.producer);
+      if (states.contains(tensor.name) || keys(output) == nullptr) continue;
+      diagnostics_.error({.file = model_.model().file()},
+                         "output '" + short_text(tensor.name) +
+                             "' has rows of a cache and is no cache");
+    }
+  }
+
+  // ---- Writing ----
+
+  std::optional<Json> write() {
+    Json document = model_.model().document();
+    Json nodes = Json::array();
+    const TensorId given = inputs_.positions;
+    PastWriter writer(model_, capacity_,
+                      given.valid() ? graph_.tensor(given).name : free_input_name(),
+                      given.valid() ? model_.shape(given) : SizeShape{model_.caches().fresh}, nodes);
+    writer_ = &writer;
+    for (const Json& node : *member_list(model_.model().document(), "nodes")) {
+      write_node(node, nodes);
+      if (diagnostics_.has_errors()) return std::nullopt;
+    }
+    write_ends(document);
+    document["nodes"] = std::move(nodes);
+    write_sections(document);
+    if (diagnostics_.has_errors()) return std::nullopt;
+    prune_document(document);
+    return document;
+  }
+  std::string free_input_name() const {
+    std::string name = "cache_position";
+    for (int i = 1; graph_.find_tensor(name).valid(); ++i) {
+      name = "cache_position_" + std::to_string(i);
+    }
+    return name;
+  }
+
+  void write_node(const Json& json, Json& nodes) {
+    const NodeId id = graph_.find_node(*member_text(json, "name"));
+    const Node& node = graph_.node(id);
+    switch (fates_[index_of(id.value)]) {
+      case Fate::kFollowed:
+      case Fate::kUnknown:
+        return;
+      case Fate::kWrites:
+        return write_rows(json, node, nodes);
+      case Fate::kStays:
+        break;
+    }
+    Json copy = json;
+    Json& inputs = *find_member(copy, "inputs");
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const TensorId input = node.inputs[i];
+      if (!follows_[input]) continue;
+      if (auto mention = operand(id, input)) inputs[i] = *std::move(mention);
+    }
+    for (const char* list : {"inputs", "outputs"}) write_shapes(*find_member(copy, list));
+    if (Json* attrs = find_member(copy, "attrs")) write_sizes(id, *attrs);
+    if (unmasked_.contains(id.value)) {
+      const bool is_single = model_.caches().fresh == SizeExpression(1);
+      set_mask(copy, writer_->mask(is_single, -1));
+    }
+    read_heads_in_place(model_, node, copy, [&](TensorId tensor) { return mention_of(tensor); });
+    nodes.push_back(std::move(copy));
+  }
+
+  std::optional<Json> operand(NodeId id, TensorId input) {
+    std::string reason;
+    auto mention = writer_->tensor(input, *formula(input), reason);
+    if (!mention) {
+      refuse(id, "reads '" + short_text(graph_.tensor(input).name) + "', which " + reason);
+    }
+    return mention;
+  }
+
+  Json mention_of(TensorId id) const {
+    const TensorInfo& tensor = graph_.tensor(id);
+    return {{"name", tensor.name},
+            {"shape", writer_->shape(model_.shape(id))},
+            {"dtype", std::string(dtype_name(tensor.dtype))}};
+  }
+
+  void write_rows(const Json& json, const Node& node, Json& nodes) {
+    const CachePair& pair = *model_.pair_of(node);
+    Json copy = json;
+    set_member(copy, "op_type", "aten.index_copy.default");
+    const TensorId past = node.inputs[0];
+    const TensorId fresh = node.inputs[1];
+    set_member(copy, "inputs",
+               Json::array({mention_of(past), writer_->positions(), mention_of(fresh)}));
+    // The state has the capacity from its first step on.
+    Json& state = (*find_member(copy, "inputs"))[0];
+    state["shape"] = writer_->shape(model_.shape(node.outputs[0]));
+    set_member(copy, "attrs", {{"dim", pair.axis}});
+    write_shapes(*find_member(copy, "outputs"));
+    nodes.push_back(std::move(copy));
+  }
+
+  /// Shapes of tensors that mentions name.
+  void write_shapes(Json& mentions) const {
+    for (Json& mention : mentions) {
+      const TensorId id = graph_.find_tensor(*member_text(mention, "name"));
+      if (id.valid()) set_member(mention, "shape", writer_->shape(model_.shape(id)));
+    }
+  }
+
+  /// Attributes that are numbers of rows.
+  void write_sizes(NodeId id, Json& value) {
+    if (value.is_object()) {
+      for (auto& [key, each] : value.get_ref<Json::object_t&>()) write_sizes(id, each);
+    } else if (value.is_array()) {
+      for (Json& each : value) write_sizes(id, each);
+    } else if (value.is_string()) {
+      const auto size = model_.model().size_in_attrs(value.get_ref<const std::string&>());
+      if (!size || !model_.has_past(*size)) return;
+      if (*size != model_.caches().total) {
+        return refuse(id, "takes the size " + size->text() + ", which is not that of all rows");
+      }
+      value = writer_->size(*size);
+    }
+  }
+
+  /// Inputs and outputs of the graph.
+  void write_ends(Json& document) {
+    Json inputs = Json::array();
+    for (const Json& mention : *member_list(document, "graph_inputs")) {
+      const TensorId id = graph_.find_tensor(*member_text(mention, "name"));
+      Json copy = mention;
+      const CachePair* pair = nullptr;
+      for (const CachePair& each : model_.caches().pairs) {
+        if (each.input == graph_.tensor(id).name) pair = &each;
+      }
+      if (pair != nullptr) {
+        set_member(copy, "shape", writer_->shape(model_.shape(graph_.find_tensor(pair->output))));
+      }
+      if (id != inputs_.mask) inputs.push_back(std::move(copy));
+    }
+    if (!inputs_.positions.valid()) inputs.push_back(writer_->position_input());
+    set_member(document, "graph_inputs", std::move(inputs));
+    Json& outputs = *find_member(document, "graph_outputs");
+    write_shapes(outputs);
+    for (Json& mention : outputs) {
+      for (const CachePair& pair : model_.caches().pairs) {
+        if (*member_text(mention, "name") != pair.output) continue;
+        const Node& node = graph_.node(graph_.find_node(pair.node));
+        mention = mention_of(node.outputs[0]);
+      }
+    }
+    for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
+      const TensorId id = graph_.graph_outputs()[i];
+      if (!follows_[id]) continue;
+      diagnostics_.error({.file = model_.model().file()},
+                         "output '" + short_text(graph_.tensor(id).name) +
+                             "' is computed of the number of past rows alone");
+    }
+  }
+
+  /// npu.states, npu.generate and npu.symbols.
+  void write_sections(Json& document) {
+    Json states = Json::array();
+    for (const CachePair& pair : model_.caches().pairs) {
+      const Node& node = graph_.node(graph_.find_node(pair.node));
+      states.push_back({{"name", pair.input},
+                        {"input", pair.input},
+                        {"output", graph_.tensor(node.outputs[0]).name},
+                        {"axis", pair.axis}});
+    }
+    Json& npu = *find_member(document, "npu");
+    Json symbols = Json::object();
+    for (const auto& [name, stated] : find_member(npu, "symbols")->get_ref<Json::object_t&>()) {
+      if (name == model_.caches().past_symbol) continue;
+      Json symbol = stated;
+      symbol.erase("of");
+      if (SizeExpression::symbol(name) == model_.caches().fresh) {
+        const auto most = member_integer(symbol, "max");
+        set_member(symbol, "max", std::min(most.value_or(capacity_), capacity_));
+      }
+      set_member(symbols, name, std::move(symbol));
+    }
+    if (symbols.empty()) {
+      npu.erase("symbols");
+    } else {
+      set_member(npu, "symbols", std::move(symbols));
+    }
+    set_member(npu, "states", std::move(states));
+    if (inputs_.tokens.valid() && inputs_.logits.valid()) {
+      set_member(npu, "generate",
+                 {{"tokens", graph_.tensor(inputs_.tokens).name},
+                  {"positions", *member_text(writer_->position_input(), "name")},
+                  {"logits", graph_.tensor(inputs_.logits).name}});
+    }
+  }
+
+  const PastModel& model_;
+  const Graph& graph_;
+  const DecoderInputs& inputs_;
+  std::int64_t capacity_;
+  Diagnostics& diagnostics_;
+  mutable PastFollower follower_;
+  std::vector<Fate> fates_;
+  IdVector<TensorId, char> follows_;
+  std::map<std::int32_t, KeyAxis> keys_;
+  std::map<std::int32_t, NodeId> unknown_;  // tensors, and the first node that made them so
+  std::set<std::int32_t> unmasked_;
+  PastWriter* writer_ = nullptr;
+};
+
+/// With where the sizes that are left stand; checked like any other template.
+std::optional<Json> finished(Json document, const std::string& file, Diagnostics& diagnostics) {
+  if (!SizeSymbols::are_in(document)) return document;
+  const Template result = Template::read(document, file, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  set_member(*find_member(document, "npu"), "symbols", result.symbols().to_json());
+  return document;
+}
+
+}  // namespace
+}  // namespace states
+
+std::optional<Json> adopt_caches(const Template& model, std::int64_t capacity,
+                                 Diagnostics& diagnostics) {
+  using namespace states;
+  auto caches = find_cache_pairs(model, diagnostics);
+  if (!caches) return std::nullopt;
+  if (const std::vector<std::string> batch = batch_symbols(model, *caches); !batch.empty()) {
+    SizeBindings one;
+    for (const std::string& name : batch) one.emplace(name, 1);
+    const Template single = Template::read(narrowed_document(model, one), model.file(), diagnostics);
+    if (diagnostics.has_errors()) return std::nullopt;
+    return adopt_caches(single, capacity, diagnostics);
+  }
+  const PastModel past(model, *caches, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  const auto inputs = find_decoder_inputs(past, diagnostics);
+  if (!inputs) return std::nullopt;
+  auto document = Adopter(past, *inputs, capacity, diagnostics).run();
+  if (!document) return std::nullopt;
+  return finished(*std::move(document), model.file(), diagnostics);
+}
+
+}  // namespace npu

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "passes/states/past_model.hpp"
+
+namespace npu::states {
+
+/// The parts that inputs and outputs of a decoder have beside its caches; invalid ids: none has it.
+struct DecoderInputs {
+  TensorId tokens = {};     ///< the numbers of the new tokens
+  TensorId positions = {};  ///< the position of each
+  TensorId mask = {};       ///< which rows of the past and which new ones count
+  TensorId logits = {};     ///< an output: a number for each token that may follow
+};
+
+/// Tells them by their shapes, what reads them, and what they are called. Adds an error for an
+/// input whose size follows from the past and that is neither a cache nor a mask of one row.
+std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnostics& diagnostics);
+
+}  // namespace npu::states

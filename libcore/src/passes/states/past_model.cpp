@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks up sizes, attributes and small constants of a template by the nodes and tensors of its
+// bound graph. O(nodes + tensors) once.
+#include "passes/states/past_model.hpp"
+
+#include <cstdint>
+
+#include "npu/support/error.hpp"
+#include "support/checked.hpp"
+#include "support/json_fields.hpp"
+
+namespace npu::states {
+namespace {
+
+constexpr std::int64_t kMostElements = 1 << 16;  // of a constant that a formula is made of
+
+bool has_symbol(const Template& model, const Json& value, const std::string& symbol) {
+  if (value.is_array()) {
+    for (const Json& each : value) {
+      if (has_symbol(model, each, symbol)) return true;
+    }
+    return false;
+  }
+  if (!value.is_string()) return false;
+  const auto size = model.size_in_attrs(value.get_ref<const std::string&>());
+  return size && size->symbols().contains(symbol);
+}
+
+bool flatten(const Json& data, std::vector<double>& values) {
+  if (data.is_array()) {
+    for (const Json& each : data) {
+      if (!flatten(each, values)) return false;
+    }
+    return true;
+  }
+  const auto number = json_number(data);
+  if (number) values.push_back(*number);
+  return number.has_value();
+}
+
+}  // namespace
+
+PastModel::PastModel(const Template& model, const CachePairs& caches, Diagnostics& diagnostics)
+    : model_(model), caches_(caches) {
+  graph_ = bind_sizes(model, model.symbols().samples().back(), diagnostics);
+  if (diagnostics.has_errors()) return;
+  for (const SizeSymbol& symbol : model.symbols().list()) {
+    SizeRange& range = ranges_[symbol.name];
+    range.min = symbol.name == caches.past_symbol ? 0 : symbol.min.constant().value_or(0);
+    if (symbol.max && symbol.max->constant()) range.max = *symbol.max->constant();
+  }
+  shapes_.resize(graph_.tensors().size());
+  for (const TensorId id : ids_of<TensorId>(graph_.tensors())) {
+    const TensorInfo& tensor = graph_.tensor(id);
+    if (const SizeShape* stated = model.shape(tensor.name)) {
+      shapes_[id] = *stated;
+    } else {
+      shapes_[id].assign(tensor.shape.begin(), tensor.shape.end());
+    }
+  }
+  const Json* nodes = member_list(model.document(), "nodes");
+  for (std::size_t n = 0; nodes != nullptr && n < nodes->size(); ++n) {
+    const std::string* name = member_text((*nodes)[n], "name");
+    const Json* attrs = find_member((*nodes)[n], "attrs");
+    if (name != nullptr && attrs != nullptr) attrs_.try_emplace(*name, attrs);
+  }
+  weights_ = WeightMap::of(graph_);
+}
+
+std::optional<std::size_t> PastModel::past_dim(TensorId id) const {
+  std::optional<std::size_t> dim;
+  for (std::size_t d = 0; d < shapes_[id].size(); ++d) {
+    if (!has_past(shapes_[id][d])) continue;
+    if (dim) return std::nullopt;
+    dim = d;
+  }
+  return dim;
+}
+
+bool PastModel::mentions_past(TensorId id) const {
+  for (const SizeExpression& size : shapes_[id]) {
+    if (has_past(size)) return true;
+  }
+  return false;
+}
+
+bool PastModel::mentions_past(const Node& node) const {
+  const Json& all = attrs(node);
+  if (!all.is_object()) return false;
+  for (const auto& [key, value] : all.get_ref<const Json::object_t&>()) {
+    if (has_symbol(model_, value, caches_.past_symbol)) return true;
+  }
+  return false;
+}
+
+const Json& PastModel::attrs(const Node& node) const {
+  static const Json kNone = Json::object();
+  const auto found = attrs_.find(node.name);
+  return found == attrs_.end() ? kNone : *found->second;
+}
+
+std::optional<SizeExpression> PastModel::size(const BoundNode& node,
+                                              std::string_view argument) const {
+  const BoundArgument* bound = node.find(argument);
+  if (bound == nullptr || bound->kind != BoundArgument::Kind::kValue) return std::nullopt;
+  const Json* stated = find_member(attrs(node.node()), argument);
+  if (stated != nullptr && stated->is_string()) {
+    return model_.size_in_attrs(stated->get_ref<const std::string&>());
+  }
+  const auto number = json_integer(&bound->value);
+  return number ? std::optional<SizeExpression>(*number) : std::nullopt;
+}
+
+std::optional<std::vector<double>> PastModel::constant(TensorId id) const {
+  const TensorInfo& tensor = graph_.tensor(id);
+  const auto count = checked_element_count(tensor.shape);
+  if (tensor.kind != TensorKind::kWeight || !count || *count > kMostElements) return std::nullopt;
+  std::vector<double> values;
+  const Json* constants = member_object(graph_.document(), "constants");
+  const Json* entry = constants == nullptr ? nullptr : member_object(*constants, tensor.name);
+  if (constants != nullptr && entry == nullptr) entry = member_object(*constants, tensor.weight_key);
+  if (entry != nullptr) {
+    const Json* data = find_member(*entry, "data");
+    if (data == nullptr || !flatten(*data, values)) return std::nullopt;
+  } else {
+    std::optional<Tensor> stored;
+    if (weights_) stored = weights_->find(tensor);
+    if (!stored || tensor.dtype == DType::kComplex64 ||
+        tensor.dtype == DType::kComplex128) {
+      return std::nullopt;
+    }
+    for (std::int64_t i = 0; i < *count; ++i) values.push_back(stored->value_as_double(i));
+  }
+  if (static_cast<std::int64_t>(values.size()) != *count) return std::nullopt;
+  return values;
+}
+
+const CachePair* PastModel::pair_of(const Node& node) const {
+  for (const CachePair& pair : caches_.pairs) {
+    if (pair.node == node.name) return &pair;
+  }
+  return nullptr;
+}
+
+}  // namespace npu::states
