@@ -145,7 +145,7 @@ Results index(const Call& call) {
   return {x};
 }
 
-/// gather, scatter and their kind; index_select and index_add, whose index is a list.
+/// gather, scatter and their kind; index_select, index_add and index_copy, whose index is a list.
 void draw_along(NodeDraw& d) {
   const std::string name(functional_name(d.op));
   d.dtype = draw_dtype(d, kIndexed);
@@ -155,11 +155,14 @@ void draw_along(NodeDraw& d) {
   d.attrs["dim"] = draw_dim(d, rank, dim);
   Shape space = shape;
   if (name.starts_with("index_")) {
-    space[index_of(dim)] = d.pick(1, 12);
-    d.indices({space[index_of(dim)]}, extent, false, d.one_of({DType::kInt64, DType::kInt32}));
+    // Of two equal indices a device may take either: one index that is copied to.
+    const bool copies = name == "index_copy";
+    space[index_of(dim)] = copies ? 1 : d.pick(1, 12);
+    d.indices({space[index_of(dim)]}, extent, false,
+              copies ? DType::kInt64 : d.one_of({DType::kInt64, DType::kInt32}));
     if (name == "index_select") return;
     d.beside(space, 30);
-    if (d.chance(30)) d.attrs["alpha"] = 2;
+    if (name == "index_add" && d.chance(30)) d.attrs["alpha"] = 2;
     return;
   }
   for (std::int64_t k = 0; k < rank; ++k)
@@ -213,9 +216,10 @@ Results along_dimension(const Call& call) {
         space, [&](std::size_t i, const Shape& place) { result.data[i] = x.at(target(place)); });
     return {result};
   }
-  const Values* source = call.find(name == "index_add" ? "source" : "src");
+  const Values* source = call.find(is_list ? "source" : "src");
   const Values value = source == nullptr ? call.tensor_or_number("value", x.dtype) : Values{};
-  std::string how = name == "scatter" ? "" : name == "scatter_reduce" ? call.text("reduce") : "sum";
+  const bool replaces = name == "scatter" || name == "index_copy";
+  std::string how = replaces ? "" : name == "scatter_reduce" ? call.text("reduce") : "sum";
   std::vector<std::vector<Bounded>> added(x.data.size());
   for_each_place(space, [&](std::size_t, const Shape& place) {
     Bounded& into = x.at(target(place));
@@ -324,14 +328,15 @@ Results length_mask(const Call& call) {
   return {mask};
 }
 
-const OpRow kRows[] = {{"embedding", draw_embedding, embedding, kNothing},
-                       {"index", draw_index, index, kNothing},
-                       {"index_put", draw_index, index},
-                       {"index_select gather scatter", draw_along, along_dimension, kNothing},
-                       {"index_add scatter_add scatter_reduce", draw_along, along_dimension},
-                       {"npu.length_mask", draw_length_mask, length_mask, kNothing},
-                       {"npu.tail", draw_tail, tail, kNothing},
-                       {"slice_scatter select_scatter", draw_overwritten, overwritten, kNothing}};
+const OpRow kRows[] = {
+    {"embedding", draw_embedding, embedding, kNothing},
+    {"index", draw_index, index, kNothing},
+    {"index_put", draw_index, index},
+    {"index_select index_copy gather scatter", draw_along, along_dimension, kNothing},
+    {"index_add scatter_add scatter_reduce", draw_along, along_dimension},
+    {"npu.tail", draw_tail, tail, kNothing},
+    {"npu.length_mask", draw_length_mask, length_mask, kNothing},
+    {"slice_scatter select_scatter", draw_overwritten, overwritten, kNothing}};
 
 }  // namespace
 

@@ -168,7 +168,6 @@ TEST_CASE("masks, indices and lengths beside floats keep an op on the device in 
                                   "aten._transformer_encoder_layer_fwd.default",
                                   "aten.masked_scatter.default",
                                   "aten.take_along_dim.default",
-                                  "aten.index_copy.default",
                                   "aten.embedding_bag.default"};
   Left onednn{"host", "npu-onednn.7", both};
   onednn.ops.insert({"aten.index_add.default", "npu.segment_reduce"});

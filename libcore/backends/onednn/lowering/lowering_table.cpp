@@ -123,6 +123,7 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"aten.hardswish", lower_unary},
     {"aten.hardtanh", lower_unary},
     {"aten.index", lower_index},
+    {"aten.index_copy", lower_index_copy},
     {"aten.index_put", lower_index_put},
     {"aten.index_select", lower_index_select},
     {"aten.instance_norm", lower_instance_norm},

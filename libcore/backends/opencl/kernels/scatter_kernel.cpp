@@ -35,8 +35,8 @@ class ScatterWriter {
     const bool puts = name == "index_put";
     if (puts) {
       read_index_put();
-    } else if (name == "index_add") {
-      read_index_add();
+    } else if (is_list()) {
+      read_index_list();
     } else {
       read_scatter();
     }
@@ -99,13 +99,13 @@ class ScatterWriter {
     includes_self_ = node_.boolean("include_self");
   }
 
-  void read_index_add() {
+  void read_index_list() {
     if (shape_.empty()) refuse("a scalar is not supported");
     dimension_ = static_cast<std::size_t>(
         dimension_of(emitter_, node_, node_.integer("dim"), shape_.size()));
     is_written_.assign(shape_.size(), false);
     is_written_[dimension_] = true;
-    combine_ = Combine::kAdd;
+    if (is_index_add()) combine_ = Combine::kAdd;
     index_ = tensor_of(emitter_, node_, "index");
     source_ = tensor_of(emitter_, node_, "source");
     const Shape& index = emitter_.shape(index_);
@@ -179,7 +179,17 @@ class ScatterWriter {
     return count;
   }
 
+  /// Nothing is copied where the operand lies in the result's memory already, as a state may.
   void copy_column() {
+    const NodeId producer = emitter_.model().graph().tensor(self_).producer;
+    const bool may_lie_there =
+        combine_ != Combine::kMean && (!producer.valid() || !emitter_.model().is_view(producer));
+    if (may_lie_there) {
+      const std::string from = emitter_.pointer(self_, false).substr(1);
+      const std::string to = emitter_.pointer(result_, true).substr(1);
+      // The arguments, since the compiler takes restricted pointers for different ones.
+      emitter_.open("if (b" + from + " + o" + from + " != b" + to + " + o" + to + ")");
+    }
     loop("c", written_count());
     const Index index = written_index("c");
     emitter_.store(result_, index, emitter_.element(self_, index));
@@ -187,6 +197,7 @@ class ScatterWriter {
       emitter_.line(count_at(index) + " = " + (includes_self_ ? "1" : "0") + ";");
     }
     emitter_.close();
+    if (may_lie_there) emitter_.close();
   }
 
   std::string bounded(const std::string& stated, std::int64_t extent) {
@@ -239,15 +250,26 @@ class ScatterWriter {
     emitter_.open("if (" + inside + ")");
     loop("e", places_at_[dimension_]);
     Index place = at;
-    if (is_index_add()) place = emitter_.shape(index_).empty() ? Index{} : Index{"e"};
+    if (is_list()) place = emitter_.shape(index_).empty() ? Index{} : Index{"e"};
     Index target = at;
-    target[dimension_] = bounded(emitter_.element(index_, place), shape_[dimension_]);
+    const std::string stated = emitter_.element(index_, place);
+    target[dimension_] =
+        bounded(is_list() && !is_index_add() ? not_negative(stated) : stated, shape_[dimension_]);
     write(at, target);
     emitter_.close();
     emitter_.close();
   }
 
+  /// A place from the end is outside.
+  std::string not_negative(const std::string& stated) const {
+    return "(" + stated + " < 0 ? " + std::to_string(shape_[dimension_]) + " : " + stated + ")";
+  }
+
   bool is_index_add() const { return functional_name(node_.node().op_type) == "index_add"; }
+  /// index_add and index_copy: a list of places along a dimension.
+  bool is_list() const {
+    return is_index_add() || functional_name(node_.node().op_type) == "index_copy";
+  }
 
   std::string scattered(const Index& at) {
     if (!source_.valid()) return operand(emitter_, node_, "value", {}, dtype_);
@@ -306,7 +328,7 @@ class ScatterWriter {
   std::string counts_;            ///< of a mean: a pointer
   std::vector<bool> is_written_;  ///< dimensions in which an item writes anywhere
   Index column_;                  ///< the item's index in the others
-  // scatter and index_add
+  // scatter, index_add and index_copy
   std::size_t dimension_ = 0;
   TensorId index_;
   TensorId source_;  ///< invalid: a number

@@ -116,6 +116,7 @@ constexpr auto kRowsByName = std::to_array<OpRow>({
     {"aten.hardtanh", kElement, clamp_element, ShapeRule::kBroadcast},
     {"aten.index", kElement, index_element},
     {"aten.index_add", kBlock},
+    {"aten.index_copy", kBlock},
     {"aten.index_put", kBlock},
     {"aten.index_select", kElement, index_select_element},
     {"aten.instance_norm", kRows},

@@ -55,6 +55,48 @@ TEST_CASE("onednn fails on an index outside its dimension, and names the node", 
   CHECK(std::string(error.text).find("node 'y' (" + std::string(one.op)) != std::string::npos);
 }
 
+TEST_CASE("onednn copies rows to places, of equal ones the last", "[onednn]") {
+  const npu_dtype dtype = GENERATE(NPU_FLOAT32, NPU_BFLOAT16, NPU_INT64);
+  const int dim = GENERATE(0, 1, -1);
+  Model model(dtype);
+  Array values({4, 5, 6});
+  std::iota(values.values.begin(), values.values.end(), 1.0);
+  Array indices({3});
+  indices.values = {3, 0, 3};
+  Shape part{4, 5, 6};
+  part[dim < 0 ? 2 : std::size_t(dim)] = 3;
+  Array rows(part);
+  std::iota(rows.values.begin(), rows.values.end(), 201.0);
+  model.input("x", values);
+  model.input("i", indices, NPU_INT64);
+  model.input("s", rows);
+  model.node("y", "aten.index_copy.default", {"x", "i", "s"}, "\"dim\":" + std::to_string(dim));
+  model.output("y");
+  check_model(model);
+}
+
+TEST_CASE("onednn fails on a place of index_copy outside, negative ones too", "[onednn]") {
+  const std::int64_t place = GENERATE(5, -1);
+  Array indices({2});
+  indices.values = {1, static_cast<double>(place)};
+  Model model(NPU_FLOAT32);
+  model.input("x", random_array({2, 5, 7}, 1));
+  model.input("i", indices, NPU_INT64);
+  model.input("s", random_array({2, 2, 7}, 2));
+  model.node_stating({2, 5, 7}, "y", "aten.index_copy.default", {"x", "i", "s"}, R"("dim":1)");
+  model.output("y");
+  const Device device = open_device();
+  const Compiled compiled = compile(device.get(), model);
+  REQUIRE(compiled.status == NPU_OK);
+  const std::vector<Buffer> inputs = model.import_inputs(device.get());
+  const std::vector<Buffer> outputs = model.make_outputs(device.get());
+  CallError error;
+  CHECK(api().run(compiled.program.get(), handles(inputs), handles(outputs), &error) == NPU_FAILED);
+  CHECK(std::string(error.text)
+            .find("node 'y' (aten.index_copy.default): index " + std::to_string(place) +
+                  " is outside its dimension of 5") != std::string::npos);
+}
+
 TEST_CASE("onednn embedding fails on an index outside the table", "[onednn]") {
   Model model(NPU_FLOAT32);
   Array indices({1});

@@ -2,7 +2,8 @@
 // Rows of embedding tables, elements by indices, and sequences of indices. O(bytes moved).
 //
 // Reading is shared among threads. Writing is where its places are apart along the first dimension:
-// of two values for one element the later one counts, whatever the number of threads.
+// of two values for one element the later one counts, whatever the number of threads. What is
+// written to where it lies already, a state in its own memory, is not copied first.
 #include "kernels/movement/gather.hpp"
 
 #include <algorithm>
@@ -267,7 +268,7 @@ bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands
   constexpr std::int64_t kPiece = 4096;
   const bool is_cut = rows == 1 && width > kPiece;
   const std::int64_t length = is_cut ? kPiece : width;
-  if (call.scatters) {
+  if (call.scatters && operands.target != operands.indexed) {
     std::memcpy(operands.target, operands.indexed,
                 static_cast<std::size_t>(call.count) * sizeof(T));
   }
@@ -296,6 +297,25 @@ bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands
   return !failed;
 }
 
+/// The first number that leads outside, for the message of a run that failed.
+std::string first_outside(const IndexedCopy& call, const Addresses& indices) {
+  const std::size_t last = call.extents.size() - 1;
+  RowPlace place(call, 0);
+  const std::int64_t rows = product(call.extents) / call.extents[last];
+  for (std::int64_t row = 0; row < rows; ++row, place.next()) {
+    for (std::int64_t i = 0; i < call.extents[last]; ++i) {
+      for (std::size_t k = 0; k < call.indices.size(); ++k) {
+        const std::int64_t number =
+            elements<std::int64_t>(indices[k])[place.at[k] + i * call.indices[k].strides[last]];
+        if (place_of(call, k, number) >= 0) continue;
+        return "index " + std::to_string(number) + " is outside its dimension of " +
+               std::to_string(call.indices[k].extent);
+      }
+    }
+  }
+  return "an index is outside its dimension";
+}
+
 }  // namespace
 
 void IndexedCopy::simplify() {
@@ -320,7 +340,7 @@ void IndexedCopy::run(const Operands& operands) const {
       done = copy_indexed<std::uint64_t>(*this, operands);
       break;
   }
-  if (!done) throw Error(ErrorCode::kFailed, node + ": an index is outside its dimension");
+  if (!done) throw Error(ErrorCode::kFailed, node + ": " + first_outside(*this, operands.indices));
 }
 
 void GatherRows::run(const Operands& operands) const {
@@ -383,7 +403,7 @@ Footprint footprint(const IndexedCopy& kernel) {
   require(indexed.value() <= at_least_one(kernel.count, "count").value(),
           "indices lead out of 'count' elements");
   FootprintBuilder builder;
-  builder.read(kernel.count, size);
+  builder.read(kernel.count, size, kernel.scatters);
   if (kernel.scatters) {
     require(count_of(kernel.extents).value() <= most.value(), "elements are written too often");
     builder.read(other, size);

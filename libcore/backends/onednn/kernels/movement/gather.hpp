@@ -34,7 +34,8 @@ struct GatherRows {
 };
 
 /// Elements of a tensor by indices, in an iteration space: read, or written over those of a copy of
-/// the tensor, in the order of the space.
+/// the tensor, in the order of the space. Where target and tensor are one memory, nothing is
+/// copied.
 struct IndexedCopy {
   static constexpr std::string_view kName = "indexed-copy";
   static constexpr std::size_t kMostIndices = 8;
@@ -71,7 +72,8 @@ struct IndexedCopy {
     return {addresses[0], scatters ? addresses[1] : nullptr,
             addresses.subspan(before, addresses.size() - before - 1), addresses.back()};
   }
-  /// Throws Error kFailed if an index is outside its dimension.
+  /// Throws Error kFailed, which names the index, if one is outside its dimension; some elements
+  /// may be written by then.
   void run(const Operands& operands) const;
 };
 

@@ -18,8 +18,12 @@ namespace npu::onednn {
 void CopyParts::run(const Operands& operands) const {
   for (const Part& part : parts) {
     const auto size = static_cast<std::int64_t>(part.copy.element_size);
-    part.copy.run({operands.sources[static_cast<std::size_t>(part.source)] + part.from * size,
-                   operands.target + part.to * size});
+    const std::byte* from =
+        operands.sources[static_cast<std::size_t>(part.source)] + part.from * size;
+    std::byte* to = operands.target + part.to * size;
+    // What lies where it shall is no copy: a tensor that is overwritten in its own memory.
+    if (from == to && part.copy.source_strides == part.copy.target_strides) continue;
+    part.copy.run({from, to});
   }
 }
 
@@ -78,10 +82,12 @@ void TailRows::run(const Operands& operands) const {
   const std::int64_t row_bytes = width * size;
   const std::uint64_t bits = fill == Fill::kLowest ? lowest_bits(type) : 0;
   const auto [source, unused, target] = operands;
+  const bool is_in_place = source == target;  // a tensor that is overwritten in its own memory
   const int threads = threads_for(planes * rows * width >= kParallelElements);
   share_pieces(planes * rows, threads,
                [&, source = source, target = target](std::int64_t piece, int) {
                  const std::int64_t row = piece % rows;
+                 if (is_in_place && row < valid) return;
                  std::byte* to = target + piece * row_bytes;
                  const std::int64_t from = row < valid ? piece : piece - row + valid - 1;
                  if (row < valid || fill == Fill::kEdge) {
@@ -143,9 +149,15 @@ Footprint footprint(const CopyParts& kernel) {
   }
   // What bounds the time by the memory.
   require(written.value() / 16 <= target.value(), "parts lie over each other too often");
+  // A tensor whose parts all stay where they lie may be the target.
+  std::vector<bool> stays(reads.size(), true);
+  for (const CopyParts::Part& part : kernel.parts) {
+    if (part.from == part.to && part.copy.source_strides == part.copy.target_strides) continue;
+    stays[static_cast<std::size_t>(part.source)] = false;
+  }
   FootprintBuilder builder;
   const auto bytes = static_cast<std::int64_t>(size);
-  for (const Count& read : reads) builder.read(read, bytes);
+  for (std::size_t i = 0; i < reads.size(); ++i) builder.read(reads[i], bytes, stays[i]);
   return builder.write(target, bytes).done();
 }
 
@@ -158,7 +170,7 @@ Footprint footprint(const TailRows& kernel) {
   const Count elements = at_least_one(kernel.planes, "planes") * at_least_one(kernel.rows, "rows") *
                          at_least_one(kernel.width, "width");
   const auto bytes = static_cast<std::int64_t>(size);
-  return FootprintBuilder().read(elements, bytes).read(1, 8).write(elements, bytes).done();
+  return FootprintBuilder().read(elements, bytes, true).read(1, 8).write(elements, bytes).done();
 }
 
 Footprint footprint(const Triangle& kernel) {

@@ -206,6 +206,27 @@ IndexedCopy::Combine combine_of(const Lowering& lowering, const BoundNode& node)
   return Combine::kMinimum;
 }
 
+/// A vector of indices along one dimension, in the space of what they choose, which is `shape`.
+IndexCall listed_along(Lowering& lowering, const BoundNode& node, const Shape& indexed,
+                       Shape& shape) {
+  const TensorId index = tensor_argument(lowering, node, "index");
+  if (indexed.empty() || lowering.shape(index).size() > 1) {
+    lowering.refuse("index", "only a vector for a tensor with dimensions is supported");
+  }
+  const std::size_t dimension =
+      normalize_dimension(lowering, "dim", node.integer("dim"), indexed.size());
+  shape = indexed;
+  shape[dimension] = element_count(lowering.shape(index));
+  IndexCall call;
+  call.indices.push_back(index_value(lowering, "index", index));
+  call.copy.indexed_strides = row_major_strides(indexed);
+  const std::int64_t step = std::exchange(call.copy.indexed_strides[dimension], 0);
+  std::vector<std::int64_t> strides(shape.size(), 0);
+  strides[dimension] = 1;
+  call.copy.indices.push_back({indexed[dimension], step, std::move(strides)});
+  return call;
+}
+
 }  // namespace
 
 void lower_index(Lowering& lowering, const BoundNode& node) {
@@ -226,23 +247,21 @@ void lower_index_put(Lowering& lowering, const GroupContext& context, const Boun
 
 void lower_index_select(Lowering& lowering, const BoundNode& node) {
   const TensorId self = tensor_argument(lowering, node, "self");
-  const TensorId index = tensor_argument(lowering, node, "index");
-  const Shape& stated = lowering.shape(self);
-  if (stated.empty() || lowering.shape(index).size() > 1) {
-    lowering.refuse("index", "only a vector for a tensor with dimensions is supported");
-  }
-  const std::size_t dimension =
-      normalize_dimension(lowering, "dim", node.integer("dim"), stated.size());
-  Shape shape = stated;
-  shape[dimension] = element_count(lowering.shape(index));
-  IndexCall call;
-  call.indices.push_back(index_value(lowering, "index", index));
-  call.copy.indexed_strides = row_major_strides(stated);
-  const std::int64_t step = std::exchange(call.copy.indexed_strides[dimension], 0);
-  std::vector<std::int64_t> strides(shape.size(), 0);
-  strides[dimension] = 1;
-  call.copy.indices.push_back({stated[dimension], step, std::move(strides)});
+  Shape shape;
+  IndexCall call = listed_along(lowering, node, lowering.shape(self), shape);
   define_read(lowering, self, shape, std::move(call));
+}
+
+void lower_index_copy(Lowering& lowering, const GroupContext& context, const BoundNode& node) {
+  const TensorId self = tensor_argument(lowering, node, "self");
+  const MixedOperand source = mixed_argument(lowering, node, "source");
+  Shape shape;
+  IndexCall call = listed_along(lowering, node, lowering.shape(self), shape);
+  if (shape_of(lowering, source) != shape) {
+    lowering.invalid("argument 'source': shape " + shape_text(shape_of(lowering, source)) +
+                     " is not " + shape_text(shape));
+  }
+  define_written(lowering, context, self, source, shape, std::move(call));
 }
 
 void lower_gather(Lowering& lowering, const BoundNode& node) {

@@ -56,6 +56,7 @@ void lower_flatten(Lowering& lowering, const BoundNode& node);
 void lower_flip(Lowering& lowering, const BoundNode& node);
 void lower_gather(Lowering& lowering, const BoundNode& node);
 void lower_index(Lowering& lowering, const BoundNode& node);
+void lower_index_copy(Lowering& lowering, const GroupContext& context, const BoundNode& node);
 void lower_index_put(Lowering& lowering, const GroupContext& context, const BoundNode& node);
 void lower_index_select(Lowering& lowering, const BoundNode& node);
 void lower_linspace(Lowering& lowering, const BoundNode& node);

@@ -468,6 +468,14 @@ TEST_CASE("scatters that add up refuse what does not fit them") {
   CHECK(added({}, {3, 1}) == "none");
   CHECK(added({4}, {3, 5}) == "node 'y' (aten.index_add.default): its source does not fit");
   CHECK(added({3, 4}, {3, 4}) == "node 'y' (aten.index_add.default): its index does not fit");
+  const auto copied = [](const Shape& index, const Shape& source, const char* dtype) {
+    return refusal(one_node("aten.index_copy.default",
+                            {{{3, 5}, dtype}, {index, "int64"}, {source, dtype}}, {3, 5},
+                            {{"dim", 1}}));
+  };
+  CHECK(copied({4}, {3, 4}, "float32") == "none");
+  CHECK(copied({4}, {3, 5}, "float32") ==
+        "node 'y' (aten.index_copy.default): its source does not fit");
 }
 
 TEST_CASE("a mean of what is scattered counts in memory of its own, and nothing is atomic") {

@@ -25,7 +25,7 @@ TEST_CASE("elements are read and written by index", "[onednn][kernels]") {
   CHECK(run<float>(read, 4, Floats{1, 2, 3, 4, 5, 6}, Longs{2, -1}) == Floats{5, 6, 5, 6});
   read.wraps = false;
   CHECK_THROWS_WITH(run<float>(read, 4, Floats{1, 2, 3, 4, 5, 6}, Longs{2, -1}),
-                    Catch::Contains("node 'n': an index is outside its dimension"));
+                    Catch::Contains("node 'n': index -1 is outside its dimension of 3"));
   // x[[0, 0, 2]] = values, and += values: of two for one element the later one counts.
   IndexedCopy written{DType::kInt64, true, Combine::kReplace, true,      3, {3},
                       {0},           {1},  {{3, 1, {1}}},     "node 'n'"};
@@ -85,6 +85,39 @@ TEST_CASE("windows that overlap are added up in their order, each plane on its o
   CHECK(replaced[402] == values[1200]);
   CHECK(replaced[402 + 2] == values[1200 + 800]);  // the last of three windows
   CHECK(replaced[402 + 401] == values[2399]);
+}
+
+TEST_CASE("a tensor is overwritten in its own memory without a copy", "[onednn][kernels]") {
+  // index_copy of rows 2 and 0 of each of 2 planes of 3 x 2; the same rows by a copy of parts; and
+  // the rows behind the first one.
+  const IndexedCopy call{DType::kFloat32, true,      IndexedCopy::Combine::kReplace,
+                         false,           12,        {2, 2, 2},
+                         {6, 0, 1},       {4, 2, 1}, {{3, 2, {0, 1, 0}}},
+                         "node 'n'"};
+  const Floats start{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  const Floats rows{20, 21, 22, 23, 24, 25, 26, 27};
+  const Longs places{2, 0};
+  const Floats expected{22, 23, 2, 3, 20, 21, 26, 27, 8, 9, 24, 25};
+  const auto run_in_place = [](const Kernel& kernel, Floats target,
+                               std::initializer_list<const std::byte*> others) {
+    std::vector<std::byte*> addresses{bytes(target)};
+    for (const std::byte* each : others) addresses.push_back(const_cast<std::byte*>(each));
+    addresses.push_back(bytes(target));
+    CHECK(footprint_of(kernel).reads.front().may_be_target);
+    run_kernel(kernel, addresses);
+    return target;
+  };
+  CHECK(run<float>(call, 12, start, rows, places) == expected);
+  CHECK(run_in_place(call, start, {bytes(rows), bytes(places)}) == expected);
+  CopyParts parts;
+  parts.sources = 2;
+  parts.parts.push_back({0, 0, 0, {4, {12}, {1}, {1}}});
+  parts.parts.push_back({1, 0, 2, {4, {2, 2}, {2, 1}, {6, 1}}});
+  CHECK(run_in_place(parts, start, {bytes(rows)}) ==
+        Floats{0, 1, 20, 21, 4, 5, 6, 7, 22, 23, 10, 11});
+  const TailRows tail{DType::kFloat32, TailRows::Fill::kEdge, 2, 3, 2, "node 'n'"};
+  const Longs valid{1};
+  CHECK(run_in_place(tail, start, {bytes(valid)}) == Floats{0, 1, 0, 1, 0, 1, 6, 7, 6, 7, 6, 7});
 }
 
 TEST_CASE("GatherRows refuses an index outside the table; PlainConcat and Sequence",
