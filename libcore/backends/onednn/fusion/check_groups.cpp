@@ -115,11 +115,13 @@ std::string refusal_of(const Graph& graph, const GivenGroup& given, const Kernel
 
 void find_last_uses(const Graph& graph, CheckedGroups& plan) {
   plan.last_use.assign(graph.tensors().size(), -1);
-  // Who reads a dequantized tensor may read what it is made of.
+  // Who reads a dequantized tensor, or a mask over keys, may read what it is made of.
   const auto read_at = [&](TensorId id, std::int32_t position) {
     plan.last_use[index_of(id)] = std::max(plan.last_use[index_of(id)], position);
     const NodeId producer = graph.tensor(id).producer;
-    if (!producer.valid() || !is_dequantization(graph.node(producer).op_type)) return;
+    if (!producer.valid()) return;
+    const std::string& op_type = graph.node(producer).op_type;
+    if (!is_dequantization(op_type) && op_type != "npu.length_mask") return;
     for (const TensorId below : graph.node(producer).inputs) {
       plan.last_use[index_of(below)] = std::max(plan.last_use[index_of(below)], position);
     }

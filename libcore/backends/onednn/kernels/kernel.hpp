@@ -7,6 +7,8 @@
 #include <variant>
 
 #include "kernels/attention/attention.hpp"
+#include "kernels/attention/cached_attention.hpp"
+#include "kernels/attention/length_mask.hpp"
 #include "kernels/convolution/expand_depthwise.hpp"
 #include "kernels/convolution/grouped_convolution.hpp"
 #include "kernels/convolution/implicit_gemm.hpp"
@@ -64,7 +66,7 @@ using Kernel =
     WithPacking<PackingKernel,
                 // Chosen among others.
                 Winograd, ImplicitGemm, GroupedConvolution, PackedGemm, HalfGemm, Gemv, Attention,
-                ExpandDepthwise, SqueezeExcite,
+                CachedAttention, ExpandDepthwise, SqueezeExcite,
                 // What oneDNN has no primitive for, or only a slow one.
                 ScaleShift, Elementwise, Softmax, BroadcastBinary, RmsNorm, WindowPool,
                 MiddleReduction, GatherRows, Sequence, Resample, Recurrence, GridSample, GroupNorm,
@@ -73,7 +75,7 @@ using Kernel =
                 QuantizedResample, SplitRows, AttentionSum, IntegerProduct,
                 // Copies.
                 Convert, RoundToBFloat16, CopyBytes, StridedCopy, PaddedCopy, Cast, PlainConcat,
-                CopyParts, Triangle, TailRows, IndexedCopy>::Type;
+                CopyParts, Triangle, TailRows, IndexedCopy, LengthMask>::Type;
 
 std::string_view kernel_name(const Kernel& kernel);
 

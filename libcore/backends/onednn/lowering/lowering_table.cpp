@@ -248,6 +248,7 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"aten.zeros", lower_fill},
     {"aten.zeros_like", lower_fill},
     {"npu.channel_norm", lower_channel_norm},
+    {"npu.length_mask", lower_length_mask},
     {"npu.tail", lower_tail},
     {"quantized_decomposed.dequantize_per_channel", lower_dequantize},
     {"quantized_decomposed.dequantize_per_tensor", lower_dequantize},

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/attention/planes.hpp"
 #include "kernels/base/exponentials.hpp"
 #include "kernels/base/footprint_builder.hpp"
 #include "kernels/base/gemm_micro_kernel.hpp"
@@ -498,17 +499,7 @@ std::size_t Attention::scratch_bytes() const {
 }
 
 std::int64_t Attention::shared_planes() const {
-  const std::size_t planes = query_offsets.size();
-  const auto is_shared = [&](std::size_t plane) {
-    return key_offsets[plane] == key_offsets[plane - 1] &&
-           value_offsets[plane] == value_offsets[plane - 1];
-  };
-  std::size_t count = 1;
-  while (count < planes && is_shared(count)) ++count;
-  for (std::size_t plane = count; plane < planes; ++plane) {
-    if (planes % count != 0 || is_shared(plane) != (plane % count != 0)) return 1;
-  }
-  return static_cast<std::int64_t>(count);
+  return planes_that_share(key_offsets, value_offsets);
 }
 
 Attention::Operands Attention::bind(Addresses addresses) const {
@@ -543,19 +534,6 @@ void Attention::run(const Operands& operands) const {
           operands.scratch + thread * floats});
   });
 }
-
-namespace {
-
-/// Elements of a matrix that begins at several offsets.
-Count planes_span(const std::vector<std::int64_t>& offsets, std::size_t planes, Count rows,
-                  std::int64_t row_stride, Count columns, std::int64_t column_stride) {
-  require(offsets.size() == planes, "offsets are not one for each plane");
-  for (const std::int64_t offset : offsets) static_cast<void>(Count{offset});
-  return Count{*std::max_element(offsets.begin(), offsets.end())} + last_of(rows, row_stride) +
-         last_of(columns, column_stride) + 1;
-}
-
-}  // namespace
 
 Footprint footprint(const Attention& kernel) {
   require(is_float(kernel.type), "a type is no float type");

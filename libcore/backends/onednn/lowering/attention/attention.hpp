@@ -6,6 +6,8 @@
 namespace npu::onednn {
 
 void lower_attention(Lowering& lowering, const GroupContext& context, const BoundNode& node);
+/// npu.length_mask
+void lower_length_mask(Lowering& lowering, const BoundNode& node);
 /// Product, scale, mask, softmax and product.
 Lowered<Done> lower_attention_group(Lowering& lowering, const GroupContext& context);
 

@@ -3,48 +3,44 @@
 // one kernel of this backend on operands in any strides.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "lowering/attention/attention.hpp"
+#include "lowering/attention/attention_call.hpp"
 #include "lowering/elementwise/elementwise.hpp"
-#include "lowering/engine/repeated.hpp"
 #include "ops/op_catalogue.hpp"
 #include "passes/fusion/fusion_groups.hpp"
 #include "support/checked.hpp"
 
 namespace npu::onednn {
 
-namespace {
-
-struct AttentionCall {
-  Repeated query{};
-  Repeated key{};  ///< [.., S, D]
-  Repeated value{};
-  std::optional<Repeated> mask;
-  std::optional<Value> factor;  ///< [.., 1, 1]
-  float scale = 1.0F;
-  float least_query_length = 0.0F;  ///< as the kernel has it, and the next
-  float least_key_length = 0.0F;
-  bool causal = false;
-  bool mask_keeps = true;
-  float mask_fill = -std::numeric_limits<float>::infinity();
-  bool zero_blocked = false;
-  bool zero_nan = false;
-};
-
-/// First elements and strides of the matrices of an operand, which becomes row-major if it has
-/// none.
 Matrices take_matrices(Lowering& lowering, const Shape& batch, Repeated& operand) {
   if (auto matrices = matrices_of(operand, batch)) return *std::move(matrices);
   operand = view_of(written_out(lowering, operand));
   return *matrices_of(operand, batch);
 }
 
-template <typename To>
-void set(const Matrices& from, To& strides, std::vector<std::int64_t>& offsets) {
-  std::copy_n(from.strides, 2, strides);
-  offsets = from.offsets;
+AttentionShapes attention_shapes(const Lowering& lowering, const AttentionCall& call,
+                                 TensorId result) {
+  const Shape query = call.query.shape();
+  const Shape key = call.key.shape();
+  const Shape value = call.value.shape();
+  const std::size_t rank = query.size();
+  if (key.back() != query.back() || value[rank - 2] != key[rank - 2]) {
+    lowering.invalid("keys of " + shape_text(key) + " fit neither queries of " + shape_text(query) +
+                     " nor values of " + shape_text(value));
+  }
+  const auto batch_of = [](const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); };
+  AttentionShapes shapes;
+  shapes.batch = broadcast_shape(
+      lowering, broadcast_shape(lowering, batch_of(query), batch_of(key)), batch_of(value));
+  if (!checked_element_count(shapes.batch)) lowering.invalid("too many batch dimensions");
+  shapes.result = shapes.batch;
+  shapes.result.insert(shapes.result.end(), {query[rank - 2], value.back()});
+  lowering.check_result(result, shapes.result, lowering.dtype(result));
+  return shapes;
 }
+
+namespace {
 
 /// Where the only reader of the result swaps the sequence with the dimension before it, results are
 /// laid out so that the swap is a view in row-major order.
@@ -78,28 +74,28 @@ bool is_swapped_next(const Lowering& lowering, TensorId result, std::size_t rank
   return true;
 }
 
+}  // namespace
+
+Value attention_target(Lowering& lowering, const AttentionShapes& shapes, DType type,
+                       TensorId result) {
+  Layout layout = plain_layout(shapes.result, type);
+  if (is_swapped_next(lowering, result, shapes.result.size())) {
+    Shape swapped = shapes.result;
+    std::swap(swapped[swapped.size() - 3], swapped[swapped.size() - 2]);
+    auto strides = row_major_strides(swapped);
+    std::swap(strides[strides.size() - 3], strides[strides.size() - 2]);
+    layout = strided_layout(shapes.result, strides, type);
+  }
+  return lowering.temporary(type, layout);
+}
+
+namespace {
+
 Value add_attention(Lowering& lowering, AttentionCall call, TensorId result) {
   Attention kernel;
-  const Shape query_shape = call.query.shape();
-  const Shape key_shape = call.key.shape();
-  const Shape value_shape = call.value.shape();
-  const std::size_t rank = query_shape.size();
-  if (key_shape.back() != query_shape.back() || value_shape[rank - 2] != key_shape[rank - 2]) {
-    lowering.invalid("keys of " + shape_text(key_shape) + " fit neither queries of " +
-                     shape_text(query_shape) + " nor values of " + shape_text(value_shape));
-  }
-  const auto batch_of = [](const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); };
-  const Shape batch = broadcast_shape(
-      lowering, broadcast_shape(lowering, batch_of(query_shape), batch_of(key_shape)),
-      batch_of(value_shape));
-  const auto planes = checked_element_count(batch);
-  if (!planes) lowering.invalid("too many batch dimensions");
-  kernel.type = call.query.source.type;
-  kernel.queries = query_shape[rank - 2];
-  kernel.keys = key_shape[rank - 2];
-  kernel.width = query_shape.back();
-  kernel.value_width = value_shape.back();
-  kernel.scale = call.scale;
+  const AttentionShapes shapes = attention_shapes(lowering, call, result);
+  const Shape key = call.key.shape();
+  kernel.keys = key[key.size() - 2];
   kernel.least_query_length = call.least_query_length;
   kernel.least_key_length = call.least_key_length;
   kernel.causal = call.causal;
@@ -107,36 +103,22 @@ Value add_attention(Lowering& lowering, AttentionCall call, TensorId result) {
   kernel.mask_fill = call.mask_fill;
   kernel.zero_blocked = call.zero_blocked;
   kernel.zero_nan = call.zero_nan;
-  kernel.threads = lowering.machine().threads;
-  Shape shape = batch;
-  shape.insert(shape.end(), {kernel.queries, kernel.value_width});
-  lowering.check_result(result, shape, lowering.dtype(result));
-  set(take_matrices(lowering, batch, call.query), kernel.query_strides, kernel.query_offsets);
-  set(take_matrices(lowering, batch, call.key), kernel.key_strides, kernel.key_offsets);
-  set(take_matrices(lowering, batch, call.value), kernel.value_strides, kernel.value_offsets);
+  set_planes(lowering, call, shapes.batch, kernel);
   std::vector<Value> reads{call.query.source, call.key.source, call.value.source};
   if (call.mask) {
     kernel.has_mask = true;
-    set(take_matrices(lowering, batch, *call.mask), kernel.mask_strides, kernel.mask_offsets);
+    set(take_matrices(lowering, shapes.batch, *call.mask), kernel.mask_strides,
+        kernel.mask_offsets);
     kernel.mask_type = call.mask->source.type;
     reads.push_back(call.mask->source);
   }
   if (call.factor) {
     kernel.has_factor = true;
-    kernel.factor_offsets = matrices_of(view_of(*call.factor), batch)->offsets;
+    kernel.factor_offsets = matrices_of(view_of(*call.factor), shapes.batch)->offsets;
     reads.push_back(*call.factor);
   }
-  Layout layout = plain_layout(shape, kernel.type);
-  if (is_swapped_next(lowering, result, shape.size())) {
-    Shape swapped = shape;
-    std::swap(swapped[swapped.size() - 3], swapped[swapped.size() - 2]);
-    auto strides = row_major_strides(swapped);
-    std::swap(strides[strides.size() - 3], strides[strides.size() - 2]);
-    layout = strided_layout(shape, strides, kernel.type);
-  }
-  const Value target = lowering.temporary(kernel.type, layout);
-  kernel.result_row = strides_of(layout)[shape.size() - 2];
-  kernel.result_offsets = matrices_of(view_of(target), batch)->offsets;
+  const Value target = attention_target(lowering, shapes, kernel.type, result);
+  set_target(shapes, target, kernel);
   lowering.add_kernel(reads, target, std::move(kernel));
   return target;
 }
@@ -433,6 +415,13 @@ void lower_attention(Lowering& lowering, const GroupContext& context, const Boun
     }
     // A query that may look at nothing gets zeros, as in PyTorch, not 0 / 0.
     call.zero_blocked = true;
+    if (const KeyMask* keys = lowering.key_mask(*mask); keys != nullptr) {
+      if (const auto found = add_cached_attention(lowering, call, *keys, lowering.result())) {
+        lowering.define_computed(context, lowering.result(), dimensions(found->layout), dtype,
+                                 *found);
+        return;
+      }
+    }
     call.mask = lowering.operand_view(*mask, is_truth ? DType::kBool : DType::kFloat32);
   }
   const Value result = add_attention(lowering, call, lowering.result());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors that are dequantized, or copied, only if something reads them as floats or as a value,
-// and quantized numbers under the names of float tensors, on which ops that only move or compare
-// elements work as they are. O(1) a tensor.
+// Tensors that are dequantized, copied, or made of lengths only if something reads them as floats
+// or as a value, and quantized numbers under the names of float tensors, on which ops that only
+// move or compare elements work as they are. O(1) a tensor.
 #include <cstring>
 #include <utility>
 
@@ -30,6 +30,15 @@ const Dequantization* Lowering::dequantization(TensorId tensor) const {
 
 void Lowering::define_dequantized(TensorId tensor, const Dequantization& from, MakeFloats make) {
   dequantizations_.insert_or_assign(tensor, Dequantized{from, make});
+}
+
+const KeyMask* Lowering::key_mask(TensorId tensor) const {
+  const auto found = key_masks_.find(tensor);
+  return found == key_masks_.end() ? nullptr : &found->second.from;
+}
+
+void Lowering::define_key_mask(TensorId tensor, const KeyMask& from, MakeMask make) {
+  key_masks_.insert_or_assign(tensor, WaitingMask{from, make});
 }
 
 const Repeated* Lowering::repeated(TensorId tensor) const {
@@ -62,9 +71,13 @@ void Lowering::make_deferred(TensorId tensor) {
   if (values_[index_of(tensor)]) return;
   const auto from = dequantizations_.find(tensor);
   const bool is_dequantized = from != dequantizations_.end();
+  const auto mask = key_masks_.find(tensor);
+  const bool is_mask = mask != key_masks_.end();
   const Repeated* view = repeated(tensor);
-  if (!is_dequantized && view == nullptr) return;
-  const NodeId node = is_dequantized ? from->second.from.node : view->node;
+  if (!is_dequantized && !is_mask && view == nullptr) return;
+  const NodeId node = is_dequantized ? from->second.from.node
+                      : is_mask      ? mask->second.from.node
+                                     : view->node;
   // The step is that of the node, whoever asks for it, also if it fails.
   struct Place {
     Lowering* lowering;
@@ -78,6 +91,7 @@ void Lowering::make_deferred(TensorId tensor) {
   const auto add = [&] {
     const Place asked{this, std::exchange(node_index_, node.value),
                       std::exchange(group_index_, -1)};
+    if (is_mask) return mask->second.make(*this, mask->second.from);
     return is_dequantized ? from->second.make(*this, from->second.from) : written_out(*this, *view);
   };
   set_value(tensor, add());

@@ -10,6 +10,7 @@
 
 #include "lowering/engine/dequantization.hpp"
 #include "lowering/engine/group_context.hpp"
+#include "lowering/engine/key_mask.hpp"
 #include "lowering/engine/lowered.hpp"
 #include "lowering/engine/plan_builder.hpp"
 #include "lowering/engine/repeated.hpp"
@@ -75,6 +76,12 @@ class Lowering : public PlanBuilder {
   /// The result of a node that dequantizes, which `make` computes when something reads it as
   /// floats.
   void define_dequantized(TensorId tensor, const Dequantization& from, MakeFloats make);
+  /// What a tensor that is a mask over keys follows from; null if it is none.
+  const KeyMask* key_mask(TensorId tensor) const;
+  using MakeMask = Value (*)(Lowering& lowering, const KeyMask& from);
+  /// The result of a node that is such a mask, which `make` computes when something reads it as a
+  /// tensor.
+  void define_key_mask(TensorId tensor, const KeyMask& from, MakeMask make);
   /// The view that a tensor is as long as nothing has asked for a copy of it; null for others.
   const Repeated* repeated(TensorId tensor) const;
   /// A result that is a view with repeated elements, of which a copy is made when something reads
@@ -109,6 +116,11 @@ class Lowering : public PlanBuilder {
     MakeFloats make;
   };
 
+  struct WaitingMask {
+    KeyMask from;
+    MakeMask make;
+  };
+
   Lowered<Done> lower_in_types(const GroupContext& context, const Node& node);
   /// Makes the value of a tensor that waits to be read.
   void make_deferred(TensorId tensor);
@@ -121,6 +133,7 @@ class Lowering : public PlanBuilder {
   std::int64_t convolution_depth_;
   double sub_ir_flops_ = 0.0;
   std::map<TensorId, Dequantized> dequantizations_;
+  std::map<TensorId, WaitingMask> key_masks_;
   std::map<TensorId, Repeated> repeated_;
   std::map<std::int32_t, std::vector<TensorId>> readers_;  ///< tensors that lie in a buffer
 };

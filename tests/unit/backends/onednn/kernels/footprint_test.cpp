@@ -182,6 +182,24 @@ std::vector<Kernel> samples() {
   attention.factor_offsets = {1, 0};
   attention.least_key_length = 1.0F;
   result.emplace_back(attention);
+  CachedAttention cached;
+  cached.width = 7;
+  cached.value_width = 9;
+  cached.ranges = {300, true, true, true, 280};
+  cached.query_strides[0] = cached.key_strides[0] = 7;
+  cached.value_strides[0] = cached.result_row = 9;
+  cached.query_strides[1] = cached.key_strides[1] = cached.value_strides[1] = 1;
+  for (const std::int64_t queries : {3, 20}) {
+    cached.queries = queries;
+    cached.query_offsets = {0, queries * 7};
+    cached.result_offsets = {0, queries * 9};
+    cached.key_offsets = cached.value_offsets = {0, 0};
+    result.emplace_back(cached);
+    cached.key_offsets = {300 * 7, 0};
+    cached.value_offsets = {0, 300 * 9};
+    result.emplace_back(cached);
+  }
+  result.emplace_back(LengthMask{3, {19, true, true, true, 4}});
   SqueezeExcite excite;
   excite.lanes = lanes_of(isa);
   excite.channels = 32;

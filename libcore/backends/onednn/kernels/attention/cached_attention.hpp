@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/attention/key_ranges.hpp"
+#include "kernels/base/fields.hpp"
+#include "kernels/base/footprint.hpp"
+#include "kernels/base/operands.hpp"
+#include "npu/tensor/dtype.hpp"
+
+namespace npu::onednn {
+
+/// softmax(scale * query key^T) value over a cache, of whose keys each query looks at a range: what
+/// lies outside of all ranges is neither read nor computed. Planes are batch times heads; in a row
+/// they may share keys and values. A query without keys gives zeros.
+struct CachedAttention {
+  static constexpr std::string_view kName = "cached-attention";
+  DType type = DType::kFloat32;  ///< of query, key, value and result
+  std::int64_t queries = 1;
+  std::int64_t width = 1;        ///< of a query and a key
+  std::int64_t value_width = 1;  ///< of a value and a result
+  float scale = 1.0F;
+  KeyRanges ranges;
+
+  /// Strides in elements: [row, column].
+  std::int64_t query_strides[2]{};
+  std::int64_t key_strides[2]{};    ///< the column's is 1
+  std::int64_t value_strides[2]{};  ///< likewise
+  std::int64_t result_row = 0;      ///< results are dense along their width
+  /// First elements, by plane.
+  std::vector<std::int64_t> query_offsets;
+  std::vector<std::int64_t> key_offsets;
+  std::vector<std::int64_t> value_offsets;
+  std::vector<std::int64_t> result_offsets;
+
+  int threads = 1;
+  VectorIsa isa = VectorIsa::kAny;
+  /// Bytes of scratch memory that run needs.
+  std::size_t scratch_bytes() const;
+
+  struct Operands {
+    const std::byte* query;
+    const std::byte* key;
+    const std::byte* value;
+    const std::int64_t* positions;  ///< null without
+    const std::int64_t* valid;      ///< null without
+    std::byte* result;
+    float* scratch;
+  };
+  Operands bind(Addresses addresses) const;
+  void run(const Operands& operands) const;
+  /// How many rows of keys run goes through, by which its time is proportional.
+  std::int64_t visited_keys(const Operands& operands) const;
+};
+
+NPU_FIELDS(CachedAttention, type, queries, width, value_width, scale, ranges, query_strides,
+           key_strides, value_strides, result_row, query_offsets, key_offsets, value_offsets,
+           result_offsets, isa);
+Footprint footprint(const CachedAttention& kernel);
+
+}  // namespace npu::onednn

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/cached_attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "backends/onednn/kernels/kernel_fixture.hpp"
+#include "catch.hpp"
+#include "kernels/attention/length_mask.hpp"
+
+namespace npu::onednn {
+
+using namespace test;
+
+namespace {
+
+/// Heads of queries that share heads of a cache, [heads, capacity, width], all row-major.
+struct CachedCase {
+  std::int64_t heads = 2;   ///< of keys and values
+  std::int64_t shared = 1;  ///< heads of queries for each
+  std::vector<std::int64_t> positions;
+  std::vector<std::int64_t> valid;  ///< one number, or none
+  CachedAttention kernel;
+  std::vector<float> query, key, value;
+
+  CachedCase(std::int64_t queries, std::int64_t capacity, std::int64_t width,
+             std::int64_t value_width, std::int64_t share)
+      : shared(share) {
+    kernel.queries = queries;
+    kernel.ranges.keys = capacity;
+    kernel.width = width;
+    kernel.value_width = kernel.result_row = value_width;
+    kernel.scale = 1.25F;
+    kernel.query_strides[0] = kernel.key_strides[0] = width;
+    kernel.value_strides[0] = value_width;
+    kernel.query_strides[1] = kernel.key_strides[1] = kernel.value_strides[1] = 1;
+    for (std::int64_t plane = 0; plane < heads * shared; ++plane) {
+      kernel.query_offsets.push_back(plane * queries * width);
+      kernel.result_offsets.push_back(plane * queries * value_width);
+      kernel.key_offsets.push_back(plane / shared * capacity * width);
+      kernel.value_offsets.push_back(plane / shared * capacity * value_width);
+    }
+    query = random_floats(heads * shared * queries * width, 1);
+    key = random_floats(heads * capacity * width, 2);
+    value = random_floats(heads * capacity * value_width, 3);
+  }
+
+  void set_positions(std::int64_t first) {
+    positions.clear();
+    for (std::int64_t i = 0; i < kernel.queries; ++i) positions.push_back(first + i);
+  }
+  bool sees(std::int64_t q, std::int64_t k) const {
+    const KeyRanges& ranges = kernel.ranges;
+    const std::int64_t p = ranges.has_positions ? positions[static_cast<std::size_t>(q)] : 0;
+    return (!ranges.has_valid || k < valid[0]) && (!ranges.causal || k <= p) &&
+           (ranges.window == 0 || k > p - ranges.window);
+  }
+  /// Keys that no query sees hold what no sum survives.
+  void spoil_unseen() {
+    const std::int64_t capacity = kernel.ranges.keys;
+    for (std::int64_t k = 0; k < capacity; ++k) {
+      bool is_seen = false;
+      for (std::int64_t q = 0; q < kernel.queries; ++q) is_seen = is_seen || sees(q, k);
+      if (is_seen) continue;
+      for (std::int64_t h = 0; h < heads; ++h) {
+        const auto at = [&](std::vector<float>& all, std::int64_t width) {
+          std::fill_n(all.begin() + (h * capacity + k) * width, width, std::nanf(""));
+        };
+        at(key, kernel.width);
+        at(value, kernel.value_width);
+      }
+    }
+  }
+
+  std::vector<double> expected() const {
+    const auto at = [](const std::vector<float>& values, std::int64_t i) {
+      return static_cast<double>(values[static_cast<std::size_t>(i)]);
+    };
+    std::vector<double> result;
+    const std::int64_t capacity = kernel.ranges.keys;
+    for (std::int64_t plane = 0; plane < heads * shared; ++plane) {
+      for (std::int64_t q = 0; q < kernel.queries; ++q) {
+        std::vector<double> sums(static_cast<std::size_t>(kernel.value_width));
+        double total = 0;
+        for (std::int64_t k = 0; k < capacity; ++k) {
+          if (!sees(q, k)) continue;
+          const std::int64_t row = plane / shared * capacity + k;
+          double score = 0;
+          for (std::int64_t c = 0; c < kernel.width; ++c) {
+            score += at(query, (plane * kernel.queries + q) * kernel.width + c) *
+                     at(key, row * kernel.width + c);
+          }
+          const double weight = std::exp(score * 1.25);
+          total += weight;
+          for (std::size_t c = 0; c < sums.size(); ++c) {
+            sums[c] += weight * at(value, row * kernel.value_width + static_cast<std::int64_t>(c));
+          }
+        }
+        for (const double sum : sums) result.push_back(total == 0 ? 0 : sum / total);
+      }
+    }
+    return result;
+  }
+
+  CachedAttention::Operands operands(std::vector<float>& result, std::vector<float>& scratch) {
+    return {bytes(query),
+            bytes(key),
+            bytes(value),
+            kernel.ranges.has_positions ? positions.data() : nullptr,
+            kernel.ranges.has_valid ? valid.data() : nullptr,
+            bytes(result),
+            scratch.data()};
+  }
+  std::vector<float> run() {
+    std::vector<float> result(kernel.result_offsets.size() *
+                              static_cast<std::size_t>(kernel.queries * kernel.value_width));
+    std::vector<float> scratch(kernel.scratch_bytes() / sizeof(float), std::nanf(""));
+    kernel.run(operands(result, scratch));
+    return result;
+  }
+  std::int64_t visited() {
+    std::vector<float> none;
+    return kernel.visited_keys(operands(none, none));
+  }
+  /// All instruction sets and numbers of threads against the definition.
+  void check() {
+    spoil_unseen();
+    const std::vector<double> wanted = expected();
+    for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
+      kernel.isa = isa;
+      std::vector<float> first;
+      for (const int threads : {1, 2, 4}) {
+        kernel.threads = threads;
+        CHECK_NOTHROW(footprint(kernel));
+        const std::vector<float> result = run();
+        // Scores of up to 80 products of numbers below 1, times 1.25, in float32.
+        CHECK(worst_error(result, wanted) < 1e-5);
+        if (first.empty()) first = result;
+        CHECK(result == first);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("CachedAttention is attention over the keys that a query sees", "[onednn][kernels]") {
+  const std::int64_t queries = GENERATE(1, 3, 8, 9, 70);
+  const std::int64_t shared = GENERATE(1, 7);
+  const auto [width, value_width] =
+      GENERATE(table<std::int64_t, std::int64_t>({{64, 64}, {20, 37}, {80, 5}}));
+  CachedCase one(queries, 700, width, value_width, shared);
+  const std::int64_t first = GENERATE(0, 63, 250, 629);
+  one.set_positions(first);
+  one.kernel.ranges.window = first == 250 ? 100 : 0;
+  one.check();
+}
+
+TEST_CASE("CachedAttention takes any positions and lengths", "[onednn][kernels]") {
+  std::mt19937 engine(7);
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(engine);
+  };
+  for (int i = 0; i < 60; ++i) {
+    const std::int64_t capacity = draw(1, 600);
+    CachedCase one(draw(1, 12), capacity, draw(1, 33), draw(1, 70), draw(1, 3));
+    KeyRanges& ranges = one.kernel.ranges;
+    ranges.has_valid = draw(0, 1) == 1;
+    ranges.has_positions = !ranges.has_valid || draw(0, 3) != 0;
+    ranges.causal = ranges.has_positions && draw(0, 4) != 0;
+    ranges.window = ranges.has_positions && draw(0, 1) == 1 ? draw(1, capacity + 3) : 0;
+    one.valid = {draw(-1, capacity + 2)};
+    one.set_positions(draw(-2, capacity));
+    if (draw(0, 3) == 0) one.positions.back() = one.positions.front();  // as padding repeats
+    INFO("draw " << i);
+    one.check();
+  }
+  CachedCase far(2, 30, 8, 8, 1);
+  far.kernel.ranges.window = 40;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  far.positions = {kMost, std::numeric_limits<std::int64_t>::min()};
+  CHECK(far.visited() == 0);
+  CHECK(far.run() == std::vector<float>(32, 0.0F));
+}
+
+TEST_CASE("CachedAttention's work follows the position, not the capacity", "[onednn][kernels]") {
+  const std::int64_t queries = GENERATE(1, 8, 64);
+  for (const std::int64_t position : {0, 63, 500, 3900}) {
+    CachedCase small(queries, 64 + position, 8, 8, 3);
+    CachedCase large(queries, 4096, 8, 8, 3);
+    small.set_positions(position);
+    large.set_positions(position);
+    CHECK(small.visited() == large.visited());
+    // Each head of keys once; of many queries, once for a block of 32 rows.
+    const std::int64_t blocks = queries <= 8 ? 1 : 3 * queries / 32;
+    CHECK(large.visited() <= 2 * blocks * (position + queries));
+    CHECK(large.visited() >= 2 * blocks * (position + 1));
+  }
+  CachedCase windowed(queries, 4096, 8, 8, 3);
+  windowed.set_positions(3900);
+  windowed.kernel.ranges.window = 16;
+  CHECK(windowed.visited() <= 2 * std::max<std::int64_t>(1, 3 * queries / 32) * (queries + 16));
+}
+
+TEST_CASE("CachedAttention of bfloat16 rounds the result alone", "[onednn][kernels]") {
+  CachedCase one(2, 300, 24, 19, 2);
+  one.set_positions(270);
+  const std::vector<std::uint16_t> query = rounded_to(DType::kBFloat16, one.query);
+  const std::vector<std::uint16_t> key = rounded_to(DType::kBFloat16, one.key);
+  const std::vector<std::uint16_t> value = rounded_to(DType::kBFloat16, one.value);
+  const std::vector<double> expected = one.expected();
+  one.kernel.type = DType::kBFloat16;
+  for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
+    one.kernel.isa = isa;
+    std::vector<std::uint16_t> result(expected.size());
+    std::vector<float> scratch(one.kernel.scratch_bytes() / sizeof(float));
+    one.kernel.run({bytes(query), bytes(key), bytes(value), one.positions.data(), nullptr,
+                    bytes(result), scratch.data()});
+    std::vector<float> floats;
+    for (const std::uint16_t bits : result) floats.push_back(load(BFloat16{bits}));
+    CHECK(worst_error(floats, expected) < 4e-3);  // half a unit of 8 bits
+  }
+}
+
+TEST_CASE("LengthMask writes what queries see", "[onednn][kernels]") {
+  CachedCase one(5, 11, 4, 4, 1);
+  one.kernel.ranges = {11, true, true, true, 4};
+  one.set_positions(3);
+  one.valid = {6};
+  std::vector<std::uint8_t> mask(55, 7);
+  LengthMask{5, one.kernel.ranges}.run({one.positions.data(), one.valid.data(), bytes(mask)});
+  for (std::int64_t q = 0; q < 5; ++q) {
+    for (std::int64_t k = 0; k < 11; ++k) {
+      CHECK(mask[static_cast<std::size_t>(q * 11 + k)] == (one.sees(q, k) ? 1 : 0));
+    }
+  }
+}
+
+}  // namespace npu::onednn
