@@ -61,6 +61,11 @@ With --dynamic the model is exported at several sizes, which must be one graph w
 over the names; equal names are one size. /STEP behind the range admits only multiples, as x:2=H:64..512/32. The
 files of inputs and outputs are for the example's sizes.
 
+With --state a tensor of the model that forward() writes, or puts another one in place of, is a state: an input that
+begins with zeros and an output that is its next value, a pair of npu.states, which npu-run keeps on the device. One that
+is overwritten before it is read is none. A model that reads tokens at positions and writes rows of its states there gets
+npu.generate, for a loop over tokens. The files of inputs and outputs are those of the first step, without states.
+
 No weights are downloaded; they are random, from --seed. Running statistics and affine
 parameters of batch norms are set near those of the example inputs with some noise, so that
 activations stay sane and batch norm matters; --trained leaves them as the model has them.
@@ -71,6 +76,8 @@ Examples:
   export_torch.py torchvision:vit_b_16 -o testdata/models --structure-only
   export_torch.py testdata/models/bert_base.py:bert_base -o zoo --check
   export_torch.py testdata/models/gpt_small.py:gpt_small -o zoo --dynamic ids:1=S:1..64
+  export_torch.py testdata/models/decoders.py:decoder_window -o zoo --state \\
+    --dynamic input_ids:1=T:1..64 --dynamic cache_position:0=T
 
 Needs PyTorch 1.13 or later (Debian: python3-torch python3-torchvision). If this interpreter
 cannot import it, $PYTHON, python3 and /usr/bin/python3 are tried.
@@ -99,6 +106,11 @@ Exit status: 0 done; 1 the model cannot be exported, or I/O; 2 wrong usage.""",
         action="append",
         default=[],
         help="let a dimension of an input vary, as the size NAME: the document is a template, for --bind; repeatable",
+    )
+    parser.add_argument(
+        "--state",
+        action="store_true",
+        help="let the buffers that forward() changes be states: npu.states of the document",
     )
     parser.add_argument("--name", help="model name and file name (default: from SPEC)")
     parser.add_argument(

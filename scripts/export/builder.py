@@ -17,7 +17,9 @@ from export.graph import (
 )
 from export.names import Namespace
 from export.places import with_place
+from export.positions import rewrite_positions
 from export.schema import arguments_of
+from export.states import new_content, root_of, settle_states
 
 # x * 2 is recorded as a product with a 0-dimensional tensor; these arguments accept the number itself.
 SCALAR_OPERANDS = ("other",)
@@ -29,10 +31,18 @@ SAME_ELEMENTS = (
 
 
 class Builder:
-    def __init__(self):
+    """`memory` is given (memory.Memory or True) where what forward() changes of the model becomes states."""
+
+    def __init__(self, memory=None):
+        self.memory = memory
         self.nodes = []
         self.inputs = []
         self.weights = []  # Values, in state-dict order, constants last
+        self.constants = []  # those with a name of their own
+        self.layouts = {}  # Values that are other ones in the layout that the model sees
+        self.states = []  # of the finished graph, and the keys of all tensors that were written
+        self.written = set()
+        self.roles = {}  # npu.generate
         self.where = lambda: ""  # where in the model the op is that is being added
 
     def add_input(self, name, tensor):
@@ -43,6 +53,12 @@ class Builder:
     def add_weight(self, key, tensor, kind):
         value = Value(tensor, kind, key=key)
         self.weights.append(value)
+        return value
+
+    def add_constant(self, key, tensor):
+        """An attribute of the model that is no buffer."""
+        value = Value(tensor, "constant", key=key)
+        self.constants.append(value)
         return value
 
     # -- contents
@@ -79,11 +95,28 @@ class Builder:
             if content.tensor.stride() != parent.tensor.stride():
                 content.tensor = copy_with_layout(content.tensor, parent.tensor)
             value = parent
-        if value.kind in ("parameter", "buffer"):
-            raise UserError(
-                f"forward() changes '{value.key}' in place; the IR has no state, "
-                "so return the new value instead"
-            )
+        value.is_written, value.written_at = True, self.where()
+        if value.kind == "parameter" or (self.memory is None and is_of_model(value)):
+            advice = "return the new value" if value.kind == "parameter" else "make it a state with --state, or return the new value"
+            raise UserError(f"forward() changes '{value.key}' in place; {advice}")
+
+    def take_replaced(self, results):
+        """The model's own results; those behind them are what stands in place of its states afterwards."""
+        keys = self.memory.replaced if self.memory is not None else []
+        count = len(results) - len(keys)
+        known = {value.key: value for value in [*self.weights, *self.constants]}
+        for key, result in zip(keys, results[count:]):
+            if key in known:  # another was never read
+                self.replace(known[key], result)
+        return results[:count]
+
+    def replace(self, target, new):
+        """Records that a tensor of the model has another one in its place."""
+        new = self.current(new)
+        if new.tensor.shape != target.tensor.shape or new.tensor.dtype != target.tensor.dtype:
+            found, was = (f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)}" for t in (new.tensor, target.tensor))
+            raise UserError(f"forward() makes '{target.key}' a tensor {found}, which was {was}: a state keeps its dtype and shape")
+        target.is_written, target.replacement = True, new
 
     def write_back(self, view, old):
         """The parent's content after its view was replaced, as a functional op."""
@@ -101,7 +134,7 @@ class Builder:
             return self.one(aten.diagonal_scatter.default, [old, new] + tail)
         if name == "unbind":
             return self.one(aten.select_scatter.default, [old, new, given["dim"], index])
-        if name in ("narrow", "chunk", "split", "split_with_sizes", "tensor_split"):
+        if name in ("narrow", "chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split"):
             dim = given["dim"]
             stride = base.stride(dim)
             shift = view.tensor.storage_offset() - base.storage_offset()
@@ -184,6 +217,8 @@ class Builder:
 
     def call(self, op, args, op_type=None):
         """One op of the model: reads current contents, follows aliases, applies in-place writes."""
+        if self.memory is not None and is_whole_slice(op, args):
+            return args[0]
         arguments = arguments_of(op)
         written = [i for i, argument in enumerate(arguments) if argument.is_written]
         for position, argument in enumerate(arguments[: len(args)]):
@@ -203,6 +238,9 @@ class Builder:
             raise UserError(f"{name} writes to {len(written)} given tensors, which the IR cannot say")
         target = args[written[0]]
         before = target.current.tensor
+        if self.memory is not None and is_of_model(root_of(target)):
+            self.write(target, new_content(self, op, contents, target, root_of(target).key))
+            return target
         result, flat = self.emit(op, contents, op_type)
         if len(flat) != 1 or flat[0].tensor.shape != before.shape:
             raise UserError(f"{name} changes the shape of a tensor in place, which the IR cannot say")
@@ -241,16 +279,28 @@ class Builder:
         `names` has the names that outputs are to have, None for one that is named by its op.
         """
         outputs = [self.current(value) for value in outputs]
+        if self.memory is not None:
+            outputs = self.without_layouts(outputs)
+            first = [value.is_written and is_of_model(value) for value in outputs]
+            outputs = [self.one(torch.ops.aten.alias.default, [v]) if f else v for v, f in zip(outputs, first)]
+            self.states = settle_states(self, outputs)
+            finals = [state.final for state in self.states]
+            # A tensor is an output of the model or of a state.
+            outputs = [self.one(torch.ops.aten.alias.default, [v]) if v in finals else v for v in outputs]
         for index, name in enumerate(names):
             if name is not None:
                 outputs[index] = self.name_output(outputs[index], name)
-        live = set(outputs)
-        kept = []
-        for node in reversed(self.nodes):
-            if any(output in live for output in node.outputs):
-                kept.append(node)
-                live.update(flatten_values(node.args))
-        self.nodes = kept[::-1]
+        user_outputs = outputs
+        outputs = outputs + [state.final for state in self.states]
+        self.remove_unread(outputs)
+        if self.memory is not None:
+            self.written = {v.key for v in [*self.weights, *self.constants] if v.is_written}
+            self.weights = [value for value in self.weights if not value.is_written]
+            for state in self.states:
+                state.value.kind = "input"
+                self.inputs.append(state.value)
+            self.roles = rewrite_positions(self, user_outputs)
+            self.remove_unread(outputs)
         # Constants are numbered in the order of their first reader.
         read = [v for node in self.nodes for v in flatten_values(node.args)] + outputs
         constants = list(dict.fromkeys(v for v in read if v.kind == "constant"))
@@ -262,6 +312,34 @@ class Builder:
         self.weights += constants
         self.assign_names()
         return outputs
+
+    def without_layouts(self, outputs):
+        """Lets everything read the tensors themselves, since a document has no layouts."""
+
+        def of(value):
+            while value in self.layouts:
+                value = self.layouts[value]
+            return value
+
+        def changed(item):
+            return of(item) if isinstance(item, Value) else [changed(part) for part in item] if isinstance(item, (list, tuple)) else item
+
+        for node in self.nodes:
+            node.args = [changed(item) for item in node.args]
+        for value in [*self.weights, *self.constants]:
+            value.current = of(value.current)
+            value.replacement = value.replacement and of(value.replacement)
+        return [of(value) for value in outputs]
+
+    def remove_unread(self, outputs):
+        """Keeps the nodes that an output needs."""
+        live = set(outputs)
+        kept = []
+        for node in reversed(self.nodes):
+            if any(output in live for output in node.outputs):
+                kept.append(node)
+                live.update(flatten_values(node.args))
+        self.nodes = kept[::-1]
 
     def name_output(self, value, name):
         """The Value that holds an output under its name: a node has one name, inputs and weights have theirs."""
@@ -277,8 +355,9 @@ class Builder:
         prefixes = {"parameter": "p_", "buffer": "b_", "constant": "c_"}
         for value in self.weights:
             value.name = names.create(prefixes[value.kind] + re.sub(r"\W", "_", value.key))
+        states = {state.value for state in self.states}
         for value in self.inputs:
-            value.name = names.create(value.key)
+            value.name = names.create("b_" + re.sub(r"\W", "_", value.key) if value in states else value.key)
         named = [node for node in self.nodes if node.output_name is not None]
         for node in named:
             node.name = names.create(node.output_name, reserved=())
@@ -291,6 +370,19 @@ class Builder:
             for output, name in zip(node.outputs, output_names(node)):
                 output.name = name
                 tensors.add(name)
+
+
+def is_of_model(value):
+    """Whether a tensor belongs to the model, and not to one run of it."""
+    return value.kind in ("parameter", "buffer") or (value.kind == "constant" and value.key is not None)
+
+
+def is_whole_slice(op, args):
+    """Whether a slice is the whole dimension, however long that is: the `:` of x[:, i]."""
+    if op._schema.name != "aten::slice":
+        return False
+    start, end, step = [*args[2:], *[None, None, 1][len(args) - 2 :]]
+    return start in (0, None) and (end is None or end >= 2**63 - 1) and step == 1
 
 
 def has_data_dependent_shape(op, args):

@@ -8,6 +8,7 @@ import torch
 
 from export.errors import UserError
 from export.patches import attention
+from export.positions import length_mask
 from export.schema import arguments_of
 from export.torch_tensors import dtype_name, read_safetensors
 
@@ -33,6 +34,13 @@ def execute_document(document, weights, inputs):
     return {entry["name"]: tensors[entry["name"]] for entry in document["graph_outputs"]}
 
 
+def first_states(document):
+    """What states hold before the first step."""
+    states = {state["input"] for state in document.get("npu", {}).get("states", [])}
+    entries = [entry for entry in document["graph_inputs"] if entry["name"] in states]
+    return {entry["name"]: torch.zeros(entry["shape"], dtype=getattr(torch, entry["dtype"])) for entry in entries}
+
+
 def check_shape(node, entry, tensor):
     if list(tensor.shape) != entry["shape"] or dtype_name(tensor.dtype) != entry["dtype"]:
         found = f"{dtype_name(tensor.dtype)} {list(tensor.shape)}"
@@ -50,6 +58,8 @@ def find_op(op_type):
 
 
 def execute_node(node, given, attrs):
+    if node["op_type"] == "npu.length_mask":
+        return length_mask(*given, **attrs)
     op = find_op(node["op_type"])
     if op is None:
         return attention(*given, **attrs)
@@ -112,7 +122,7 @@ def check_files(directory, name):
     weights = read_safetensors(path(".safetensors"))
     inputs = read_safetensors(path(".inputs.safetensors"))
     wanted = read_safetensors(path(".outputs.safetensors"))
-    found = execute_document(document, weights, inputs)
+    found = execute_document(document, weights, {**first_states(document), **inputs})
     worst, scale = 0.0, 0.0
     for key, reference in wanted.items():
         result = found[key]

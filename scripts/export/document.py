@@ -130,8 +130,13 @@ def make_document(name, builder, outputs, with_files):
     }
     if constants:
         document["constants"] = constants
-    if with_files:
-        document["npu"] = {"version": IR_VERSION, "weights_file": f"{name}.safetensors"}
+    section = {"weights_file": f"{name}.safetensors"} if with_files else {}
+    if builder.states:
+        section["states"] = [state.entry() for state in builder.states]
+    if builder.roles:
+        section["generate"] = {role: value.name for role, value in builder.roles.items()}
+    if section:
+        document["npu"] = {"version": IR_VERSION, **section}
     return document
 
 

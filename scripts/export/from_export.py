@@ -13,6 +13,7 @@ import torch
 from export.builder import Builder
 from export.errors import TraceError, UserError, first_line, warn_of_choice
 from export.graph import Value, flatten_values, storage_pointer
+from export.memory import RememberingModel
 from export.models import model_tensors
 from export.patches import ValuesInPython
 from export.places import describe_module, place_of_error, place_of_source, with_place
@@ -39,14 +40,14 @@ def has_torch_export():
     return version >= (2, 1) and hasattr(torch, "export")
 
 
-def build_with_export(model, inputs):
+def build_with_export(model, inputs, memory=None):
     """torch.export (PyTorch 2.1 and later); before 2.5 it has only the decomposed op names."""
-    return read_program(program_of(model, inputs), model, inputs)
+    return read_program(program_of(model, inputs, memory=memory), model, inputs, memory=memory)
 
 
-def program_of(model, inputs, sizes=None):
+def program_of(model, inputs, sizes=None, memory=None):
     """The exported program of FlatModel; with `sizes` (dynamic.SeveralSizes) for inputs whose sizes vary."""
-    flat = FlatModel(model, inputs).eval()
+    flat = (RememberingModel(model, inputs, memory) if memory else FlatModel(model, inputs)).eval()
     try:
         try:
             return export_program(flat, inputs.copies(), sizes)
@@ -101,12 +102,13 @@ def quiet():
         logging.disable(before)
 
 
-def read_program(program, model, inputs, names=None):
+def read_program(program, model, inputs, names=None, memory=None):
     """An exported program of FlatModel. Returns the builder and the outputs' Values.
 
-    `names` has Sizes for torch.export's symbols, by their texts, where sizes vary.
+    `names` has Sizes for torch.export's symbols, by their texts, where sizes vary; `memory` is given where what forward()
+    changes becomes states.
     """
-    builder = Builder()
+    builder = Builder(memory)
     weights = {key: (tensor, kind) for key, tensor, kind in model_tensors(model)}
     added = {key: builder.add_weight(key, tensor, kind) for key, (tensor, kind) in weights.items()}
     by_memory = {(storage_pointer(t), t.shape): added[key] for key, (t, _) in weights.items()}
@@ -122,18 +124,21 @@ def read_program(program, model, inputs, names=None):
         elif key in added:
             given.append(added[key])
         elif spec.target in constants:
-            given.append(Value(constants[spec.target], "constant", key=key))
+            given.append(builder.add_constant(key, constants[spec.target]))
         else:  # a tied tensor's other key
             tensor = program.state_dict[spec.target]
             given.append(by_memory[storage_pointer(tensor), tensor.shape])
     results = Reader(builder, by_memory, names).run(program.graph_module, given)
     outputs = []
     for spec, result in zip(program.graph_signature.output_specs, results):
-        if spec.kind.name == "BUFFER_MUTATION":
-            raise UserError(f"forward() changes '{spec.target.removeprefix(FLAT)}' in place; the IR has no state")
+        if spec.kind.name == "BUFFER_MUTATION":  # as functional graphs say it
+            key = spec.target.removeprefix(FLAT)
+            if memory is None:
+                raise UserError(f"forward() changes '{key}' in place; make it a state with --state, or return the new value")
+            builder.replace(added[key], result)
         if spec.kind.name == "USER_OUTPUT":
             outputs.append(result)
-    return builder, outputs
+    return builder, builder.take_replaced(outputs)
 
 
 def shapes_of_inputs(program, names):

@@ -9,6 +9,7 @@ import torch
 from export.builder import Builder
 from export.errors import TraceError, UserError, first_line, warn_of_choice
 from export.graph import Value, flatten_values, storage_pointer
+from export.memory import RememberingModel
 from export.models import model_tensors
 from export.patches import tracing_context
 from export.places import module_text, place_of_source, with_place
@@ -16,18 +17,22 @@ from export.schema import arguments_of, plain
 from export.structure import FlatModel
 
 
-def build_with_trace(model, inputs):
-    """torch.jit.trace, rewritten node by node (PyTorch 1.13). Returns the builder and the outputs' Values."""
+def build_with_trace(model, inputs, memory=None):
+    """torch.jit.trace, rewritten node by node (PyTorch 1.13). Returns the builder and the outputs' Values.
+
+    `memory` is given where what forward() changes becomes states.
+    """
     example = inputs.copies()
-    wrapper = FlatModel(model, inputs).eval()
+    states = memory.states() if memory else []
+    wrapper = (RememberingModel(model, inputs, memory) if memory else FlatModel(model, inputs)).eval()
     with tracing_context() as attention, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        traced = torch.jit.trace(wrapper, example, check_trace=False)
+        traced = torch.jit.trace(wrapper, (*example, *(slot.get().clone() for slot in states)), check_trace=False)
     choices = (w for w in caught if "Converting a tensor to a Python" in str(w.message))
     for path, line in dict.fromkeys((w.filename, w.lineno) for w in choices):
         warn_of_choice(path, line)
 
-    builder = Builder()
+    builder = Builder(memory)
     weights = {id(t): builder.add_weight(k, t, kind) for k, t, kind in model_tensors(model)}
     attributes = {
         storage_pointer(tensor): f"{path}.{key}".lstrip(".")
@@ -42,13 +47,16 @@ def build_with_trace(model, inputs):
         key = attributes.get(storage_pointer(tensor)) if tensor.numel() else None
         if key is None:
             return Value(tensor, "constant")
-        return keyed.setdefault((key, tensor.shape), Value(tensor, "constant", key=key))
+        if (key, tensor.shape) not in keyed:
+            keyed[key, tensor.shape] = builder.add_constant(key, tensor)
+        return keyed[key, tensor.shape]
 
     def walk(graph, given):
         """One method's graph. The tracer's inlining cannot be used: it optimises, e.g. merges cats."""
         env = {value.debugName(): item for value, item in zip(graph.inputs(), given)}
         for node in graph.nodes():
             args = [env[value.debugName()] for value in node.inputs()]
+            builder.where = lambda node=node: place_of_source(node.sourceRange())
             try:
                 results = results_of(node, args)
             except TraceError:
@@ -87,15 +95,17 @@ def build_with_trace(model, inputs):
             raise UserError(f"the trace has {what}, which is no ATen op")
         if kind == "aten::__getitem__" and isinstance(args[0], (list, dict)):
             return [args[0][args[1]]]
-        results = call_traced(builder, node, args, attention)
+        results = call_traced(builder, node, args, attention, memory.changed if memory else ())
         return [results] if node.outputsSize() == 1 else results
 
     given = [builder.add_input(name, tensor) for name, tensor in zip(inputs.names, example)]
+    given += [weights.get(id(slot.get())) or builder.add_constant(slot.key, slot.get()) for slot in states]
     script = traced._c
-    return builder, flatten_values(walk(script._get_method("forward").graph, [(wrapper, script)] + given))
+    results = flatten_values(walk(script._get_method("forward").graph, [(wrapper, script)] + given))
+    return builder, builder.take_replaced(results)
 
 
-def call_traced(builder, node, args, attention):
+def call_traced(builder, node, args, attention, changed):
     kind = node.kind()
     if kind == "aten::_convolution":
         # The trace records conv1d..conv_transpose3d only as this inner op.
@@ -112,7 +122,7 @@ def call_traced(builder, node, args, attention):
         return builder.call(packet.padding, args)
     if attention is not None and kind == attention._schema.name:
         return builder.call(attention, args, "aten.scaled_dot_product_attention.default")
-    if kind in ("aten::to", "aten::detach", "aten::lift_fresh") and args[0].kind == "constant":
+    if kind in ("aten::to", "aten::detach", "aten::lift_fresh") and args[0].kind == "constant" and args[0].key not in changed:
         # torch.tensor(...) inside forward: the conversion is part of the constant.
         op = traced_op(node)
         types = arguments_of(op)

@@ -25,6 +25,9 @@ class Value:
         self.node = node
         self.key = key  # state-dict key
         self.name = None
+        self.is_written = False  # by an op of the model, of which it is a tensor
+        self.written_at = ""  # where, the last time
+        self.replacement = None  # what the model puts in its place, as it ends with that
         self.stated = {}  # sizes by dimension, where whoever traced the model says how they vary
         # A view is a child of the tensor that it views. `current` is the graph tensor that now holds
         # the content; an in-place op replaces it, and makes it stale in the other aliases.
