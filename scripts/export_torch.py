@@ -76,7 +76,7 @@ Examples:
   export_torch.py torchvision:vit_b_16 -o testdata/models --structure-only
   export_torch.py testdata/models/bert_base.py:bert_base -o zoo --check
   export_torch.py testdata/models/gpt_small.py:gpt_small -o zoo --dynamic ids:1=S:1..64
-  export_torch.py testdata/models/decoders.py:decoder_window -o zoo --state \\
+  export_torch.py testdata/models/small_decoders.py:decoder_window -o zoo --state \\
     --dynamic input_ids:1=T:1..64 --dynamic cache_position:0=T
 
 Needs PyTorch 1.13 or later (Debian: python3-torch python3-torchvision). If this interpreter

@@ -20,7 +20,7 @@ MODULES, MODELS = f"{HERE}/state_modules.py", f"{SOURCE}/testdata/models"
 STATES = f"{SOURCE}/testdata/models/states"
 sys.path.insert(0, MODELS)
 
-import decoders  # noqa: E402
+import small_decoders as decoders  # noqa: E402
 import export_torch  # noqa: E402
 import graph_text  # noqa: E402
 import state_modules  # noqa: E402
@@ -186,7 +186,7 @@ def check_streams():
 def check_decoders():
     for kind in KINDS:
         name = f"decoder_{kind}"
-        take(main, "export_torch", f"{MODELS}/decoders.py:{name}", "-o", ".", *DECODER_OPTIONS)
+        take(main, "export_torch", f"{MODELS}/small_decoders.py:{name}", "-o", ".", *DECODER_OPTIONS)
         check_files(name)
         size = sum(os.path.getsize(path) for path in glob.glob(f"{STATES}/{name}.*"))
         assert size <= 300000, f"{name}: {size} bytes"
