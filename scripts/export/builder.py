@@ -58,6 +58,7 @@ class Builder:
     def add_constant(self, key, tensor):
         """An attribute of the model that is no buffer."""
         value = Value(tensor, "constant", key=key)
+        value.is_kept = True
         self.constants.append(value)
         return value
 
@@ -96,7 +97,7 @@ class Builder:
                 content.tensor = copy_with_layout(content.tensor, parent.tensor)
             value = parent
         value.is_written, value.written_at = True, self.where()
-        if value.kind == "parameter" or (self.memory is None and is_of_model(value)):
+        if value.kind == "parameter" or (self.memory is None and value.is_kept):
             advice = "return the new value" if value.kind == "parameter" else "make it a state with --state, or return the new value"
             raise UserError(f"forward() changes '{value.key}' in place; {advice}")
 
@@ -238,7 +239,7 @@ class Builder:
             raise UserError(f"{name} writes to {len(written)} given tensors, which the IR cannot say")
         target = args[written[0]]
         before = target.current.tensor
-        if self.memory is not None and is_of_model(root_of(target)):
+        if self.memory is not None and root_of(target).is_kept:
             self.write(target, new_content(self, op, contents, target, root_of(target).key))
             return target
         result, flat = self.emit(op, contents, op_type)
@@ -281,7 +282,7 @@ class Builder:
         outputs = [self.current(value) for value in outputs]
         if self.memory is not None:
             outputs = self.without_layouts(outputs)
-            first = [value.is_written and is_of_model(value) for value in outputs]
+            first = [value.is_written and value.is_kept for value in outputs]
             outputs = [self.one(torch.ops.aten.alias.default, [v]) if f else v for v, f in zip(outputs, first)]
             self.states = settle_states(self, outputs)
             finals = [state.final for state in self.states]
@@ -370,11 +371,6 @@ class Builder:
             for output, name in zip(node.outputs, output_names(node)):
                 output.name = name
                 tensors.add(name)
-
-
-def is_of_model(value):
-    """Whether a tensor belongs to the model, and not to one run of it."""
-    return value.kind in ("parameter", "buffer") or (value.kind == "constant" and value.key is not None)
 
 
 def is_whole_slice(op, args):

@@ -124,7 +124,9 @@ def read_program(program, model, inputs, names=None, memory=None):
         elif key in added:
             given.append(added[key])
         elif spec.target in constants:
-            given.append(builder.add_constant(key, constants[spec.target]))
+            made_while_tracing = key.startswith("lifted_tensor")
+            constant = Value(constants[spec.target], "constant", key=key)
+            given.append(constant if made_while_tracing else builder.add_constant(key, constants[spec.target]))
         else:  # a tied tensor's other key
             tensor = program.state_dict[spec.target]
             given.append(by_memory[storage_pointer(tensor), tensor.shape])

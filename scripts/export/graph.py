@@ -25,6 +25,7 @@ class Value:
         self.node = node
         self.key = key  # state-dict key
         self.name = None
+        self.is_kept = kind in ("parameter", "buffer")  # by the model, from one run to the next
         self.is_written = False  # by an op of the model, of which it is a tensor
         self.written_at = ""  # where, the last time
         self.replacement = None  # what the model puts in its place, as it ends with that

@@ -133,13 +133,15 @@ class RememberingModel(FlatModel):
         count, slots = len(self.inputs.tensors), self.memory.states()
         own = [slot.get() for slot in slots]
         given = tensors[count:] or own
-        for slot, tensor in zip(slots, given):
-            slot.put(tensor)
+        if given is not own:
+            for slot, tensor in zip(slots, given):
+                slot.put(tensor)
         results = super().forward(*tensors[:count])
         self.memory.replaced, new = [], []
         for slot, tensor, first in zip(slots, given, own):
             if slot.get() is not tensor:
                 self.memory.replaced.append(slot.key)
                 new.append(slot.get())
-            slot.put(first)
+            if slot.get() is not first:
+                slot.put(first)
         return (*results, *new)

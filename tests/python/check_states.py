@@ -27,6 +27,7 @@ import state_modules  # noqa: E402
 import streams  # noqa: E402
 import torch  # noqa: E402
 from export import check  # noqa: E402
+from export.document import make_document  # noqa: E402
 from export.dynamic import SeveralSizes, export_template, names_of_sizes, parse_dynamic  # noqa: E402
 from export.errors import UserError  # noqa: E402
 from export.from_export import has_torch_export, read_program, shapes_of_inputs  # noqa: E402
@@ -251,6 +252,29 @@ def check_texts():
         check_against_graph(name, program, template, weights)
 
 
+def check_functional():
+    """A graph whose signature says what buffers end with, as PyTorch 2.1 to 2.4 have it."""
+    path = f"{HERE}/graphs/states/functional.txt"
+    zeros = {"b_model_rows": torch.zeros(4, 3), "b_model_count": torch.zeros((), dtype=torch.int64)}
+    program = graph_text.Program(path, zeros)
+    kinds = [("BUFFER_MUTATION", "model.rows"), ("BUFFER_MUTATION", "model.count"), ("USER_OUTPUT", None)]
+    specs = [types.SimpleNamespace(kind=types.SimpleNamespace(name=kind), target=target) for kind, target in kinds]
+    program.graph_signature.output_specs = specs
+    memory = types.SimpleNamespace(replaced=[], consecutive=None, said=set())
+    builder, results = read_program(program, program.model, Inputs(program.model, (), program.args), memory=memory)
+    document = make_document("functional", builder, builder.finish(results, ["y"]), False)
+    check_order(document)
+    states = {state["name"]: state["output"] for state in document["npu"]["states"]}
+    assert states == {"rows": "clone", "count": "add"}, states
+    stepped, (rows, count) = Stepped(document, {}), zeros.values()
+    for _ in range(STEPS):
+        x = torch.randn(1, 3)
+        rows, count, y = graph_text.interpret(program.graph_module, [rows, count, x])
+        assert torch.equal(stepped.step({"x": x})["y"], y)
+    assert torch.equal(stepped.kept["b_rows"], rows) and int(count) == int(stepped.kept["b_count"])
+    refused(program)
+
+
 def check_against_graph(name, program, template, weights):
     """Steps of the template beside those of the graph, whose ops write the model's own buffers."""
     own = list(program.tensors())
@@ -289,3 +313,4 @@ with torch.no_grad():
     check_streams()
     here, check.find_op = check.find_op, find_op
     check_texts()
+    check_functional()
