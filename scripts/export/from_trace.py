@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A graph from torch.jit.trace, for PyTorch 1.13."""
 
+import contextlib
 import re
 import warnings
 
@@ -11,7 +12,7 @@ from export.errors import TraceError, UserError, first_line, warn_of_choice
 from export.graph import Value, flatten_values, storage_pointer
 from export.memory import RememberingModel
 from export.models import model_tensors
-from export.patches import tracing_context
+from export.patches import traced_data, tracing_context
 from export.places import module_text, place_of_source, with_place
 from export.schema import arguments_of, plain
 from export.structure import FlatModel
@@ -27,7 +28,9 @@ def build_with_trace(model, inputs, memory=None):
     wrapper = (RememberingModel(model, inputs, memory) if memory else FlatModel(model, inputs)).eval()
     with tracing_context() as attention, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        traced = torch.jit.trace(wrapper, (*example, *(slot.get().clone() for slot in states)), check_trace=False)
+        given = (*example, *(slot.get().clone() for slot in states))
+        with traced_data() if memory else contextlib.nullcontext():
+            traced = torch.jit.trace(wrapper, given, check_trace=False)
     choices = (w for w in caught if "Converting a tensor to a Python" in str(w.message))
     for path, line in dict.fromkeys((w.filename, w.lineno) for w in choices):
         warn_of_choice(path, line)

@@ -11,24 +11,28 @@ import torch
 from export.errors import UserError
 from export.models import run_model
 from export.positions import is_consecutive
-from export.structure import FlatModel
+from export.structure import FlatModel, named_outputs
+
+
+class Attribute(str):
+    """A step of a path that is an attribute of an object, where others are keys."""
 
 
 class Slot:
-    """A place in a model that holds a tensor: a buffer, an attribute, or an item of an attribute."""
+    """A place in a model that holds a tensor or a number: a buffer, an attribute, or a part of one."""
 
     def __init__(self, key, owner, path):
         self.key, self.owner, self.path = key, owner, path
 
     def get(self):
-        """None where the model has something else by now."""
+        """None where the model has nothing by now."""
         item = self.owner
         for index in self.path:
             try:
-                item = item[index]
-            except (LookupError, TypeError):
+                item = getattr(item, index) if isinstance(index, Attribute) else item[index]
+            except (LookupError, TypeError, AttributeError):
                 return None
-        return item if isinstance(item, torch.Tensor) else None
+        return item
 
     def put(self, tensor):
         put_into(self.owner, self.path, tensor)
@@ -38,33 +42,52 @@ def put_into(item, path, tensor):
     """What holds the tensor at a path afterwards: the item itself, or another tuple."""
     if not path:
         return tensor
-    inner = put_into(item[path[0]], path[1:], tensor)
+    index = path[0]
+    if isinstance(index, Attribute):
+        setattr(item, index, put_into(getattr(item, index), path[1:], tensor))
+        return item
+    inner = put_into(item[index], path[1:], tensor)
     if isinstance(item, tuple):
-        items = [*item[: path[0]], inner, *item[path[0] + 1 :]]
+        items = [*item[:index], inner, *item[index + 1 :]]
         return type(item)(*items) if hasattr(item, "_fields") else tuple(items)
-    item[path[0]] = inner
+    item[index] = inner
     return item
 
 
-def slots_of(model):
-    """All places of a model that hold tensors, but for parameters; a tensor in several of them is found in the first."""
-    found = {}
+def slots_of(model, kinds=torch.Tensor):
+    """All places of a model that hold tensors, parameters excepted, or what else is asked for; what several hold once."""
+    found, seen = {}, set()
 
     def add(key, owner, path, item):
-        if isinstance(item, torch.nn.Parameter):
+        if isinstance(item, (torch.nn.Parameter, torch.nn.Module, type)):
             return
-        if isinstance(item, torch.Tensor):
-            found.setdefault(id(item), Slot(key, owner, path))
-        elif isinstance(item, (list, tuple, dict)):
-            for inner, value in item.items() if isinstance(item, dict) else enumerate(item):
+        if isinstance(item, kinds):
+            found.setdefault(id(item) if kinds is torch.Tensor else key, Slot(key, owner, path))
+        elif isinstance(item, dict):
+            parts = item.items()
+        elif isinstance(item, (list, tuple)):
+            parts = enumerate(item)
+        elif is_own_object(item) and id(item) not in seen:
+            seen.add(id(item))
+            parts = [(Attribute(name), value) for name, value in vars(item).items()]
+        else:
+            return
+        if not isinstance(item, kinds):
+            for inner, value in list(parts):
                 add(f"{key}.{inner}", owner, (*path, inner), value)
 
     for place, module in model.named_modules():
-        attributes = {name: item for name, item in vars(module).items() if name != "_buffers"}
+        attributes = {name: item for name, item in vars(module).items() if name not in ("_buffers", "training")}
         for owner, items in ((module._buffers, module._buffers), (vars(module), attributes)):
             for name, item in items.items():
                 add(f"{place}.{name}".lstrip("."), owner, (name,), item)
     return {slot.key: slot for slot in found.values()}
+
+
+def is_own_object(item):
+    """Whether an attribute is an object of the user's, such as a cache that is no module."""
+    owner = type(item).__module__.partition(".")[0]
+    return hasattr(item, "__dict__") and not callable(item) and owner not in ("torch", "builtins", "collections")
 
 
 class Memory:
@@ -76,14 +99,21 @@ class Memory:
         self.consecutive = {name for name, tensor in zip(inputs.names, inputs.tensors) if is_consecutive(tensor)}
         self.said = set()
         self.replaced = []  # keys of the states that have another tensor in their place after the last run
+        numbers = {key: (slot, slot.get()) for key, slot in slots_of(model, (bool, int, float)).items()}
         self.slots = slots_of(model)
         self.first = {key: (slot.get(), slot.get().clone()) for key, slot in self.slots.items()}
         versions = {key: tensor._version for key, (tensor, _) in self.first.items()}
         run_model(model, inputs)
         self.changed = {key for key in self.slots if self.is_changed(key, versions[key])}
         for key in sorted(self.changed):
-            if self.slots[key].get() is None:
+            if not isinstance(self.slots[key].get(), torch.Tensor):
                 raise UserError(f"forward() makes '{key}' something else than a tensor, which is no state")
+        for key, (slot, number) in numbers.items():
+            if slot.get() != number:
+                raise UserError(
+                    f"forward() changes '{key}' from {number} to {slot.get()}, a number of Python's: only tensors are states, so "
+                    "make it a buffer"
+                )
         made = set(slots_of(model)) - set(self.slots)
         kept = {key: slot.get() for key, slot in slots_of(model).items() if key in made}
         before = {key: (tensor._version, tensor.clone()) for key, tensor in kept.items()}
@@ -101,6 +131,14 @@ class Memory:
     def is_changed(self, key, version):
         tensor, content = self.first[key]
         return self.slots[key].get() is not tensor or tensor._version != version or differ(tensor, content)
+
+    def two_steps(self, inputs):
+        """What the model returns in the second of two steps from its first states, and what its states hold then."""
+        run_model(self.model, inputs)
+        results = [tensor.clone() for _, tensor in named_outputs(run_model(self.model, inputs))]
+        states = {slot.key: slot.get().clone() for slot in self.states()}
+        self.put_back()
+        return results, states
 
     def states(self):
         return [slot for key, slot in self.slots.items() if key in self.changed]

@@ -5,7 +5,7 @@ import sys
 
 import torch
 
-from export.check import check_files
+from export.check import check_files, check_steps
 from export.document import format_document, make_document
 from export.dynamic import SeveralSizes, export_template, names_of_sizes, parse_dynamic
 from export.errors import TraceError, UserError, first_line, program
@@ -55,6 +55,7 @@ def export_model(options):
             outputs = builder.finish(results, names)
             if memory:
                 check_states(builder, memory)
+                check_steps(make_document(options.name, builder, outputs, False), builder, memory, inputs)
             template = template_of(model, inputs, names, options, memory) if options.dynamic else None
     except TraceError:
         raise

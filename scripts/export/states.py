@@ -49,6 +49,7 @@ def root_of(value):
 def new_content(builder, op, contents, target, key):
     """The value that an in-place op gives `target`, which is a state or a view of one. `contents` are current Values."""
     name, like = base_name(op), target.current.tensor
+    op_name = op._schema.name.replace("::", ".")
     given = dict(zip((a.name for a in arguments_of(op)), contents))
     if name == "copy_":
         new = given["src"]
@@ -61,8 +62,10 @@ def new_content(builder, op, contents, target, key):
     else:
         functional = functional_form(op)
         if functional is None:
-            raise UserError(f"{op._schema.name.replace('::', '.')} writes the state '{key}', and has no form that gives a new value")
+            raise UserError(f"{op_name} writes the state '{key}', and has no form that gives a new value")
         new = builder.emit(functional, contents)[0]
+        if new.tensor.shape != like.shape:
+            raise UserError(f"{op_name} changes the shape of the state '{key}', which keeps its own")
     if new.tensor.dtype != like.dtype:
         new = builder.one(torch.ops.aten.to.dtype, [new, like.dtype])
     new = with_shape(builder, new, list(like.shape))
@@ -101,7 +104,9 @@ def rows_by_index(given, like):
 
 def functional_form(op):
     """The overload that gives the new value of what an in-place one writes; None if there is none."""
-    packet = getattr(getattr(torch.ops, op._schema.name.split("::")[0]), base_name(op).removesuffix("_"), None)
+    name = base_name(op)
+    name = f"__{name[3:]}" if name.startswith("__i") else name.removesuffix("_")  # __ior__ is that of x |= y
+    packet = getattr(getattr(torch.ops, op._schema.name.split("::")[0]), name, None)
     other = getattr(packet, op._schema.overload_name or "default", None)
     if other is None or [a.name for a in arguments_of(other)] != [a.name for a in arguments_of(op)]:
         return None

@@ -48,6 +48,7 @@ TAKEN = {
     "cached": {"keys": "index_copy"},
     "later": {"level": "tanh"},
     "copied": {"last": "alias", "one": "sub", "other": "alias_1"},
+    "kept": {"kept.rows.old": "slice_scatter_1", "kept.rows.flags": "and_1"},
     "widened": {"steps": "to", "sum": "add_1"},
 }
 REFUSED = {
@@ -57,6 +58,10 @@ REFUSED = {
     "begun": r"the state 'level' begins with other values than zeros, .* \(state_modules.py:\d+\)",
     "lazy": r"forward\(\) makes 'level' in the first run and changes it later",
     "statistics": r"forward\(\) changes 'mean', but no op that the trace shows writes it",
+    "counted": r"forward\(\) changes 'place' from 0 to 1, a number of Python's: only tensors are states",
+    "grown": r"forward\(\) makes 'rows' a tensor float32 \[2, 3\], which was float32 \[1, 3\]",
+    "turned": r"aten.unsqueeze_ changes the shape of the state 'rows', which keeps its own \(.*state_modules.py:\d+\)",
+    "hidden": r"after two steps the state 'rows' is not what forward\(\) gives",
     "trained": r"forward\(\) changes 'weight' in place; return the new value \(.*aten.add_\)",
 }
 DECODER_OPTIONS = ["--state", "--dynamic", f"input_ids:1=T:1..{decoders.POSITIONS}", "--dynamic", "cache_position:0=T"]

@@ -169,6 +169,30 @@ class Widened(nn.Module):
         return self.steps * 2, self.sum.float()
 
 
+class Kept:
+    """An object that is no module."""
+
+    def __init__(self):
+        self.rows = {"old": torch.zeros(2, 3), "flags": torch.zeros(3, dtype=torch.bool)}
+        self.again = self
+
+
+class Object(nn.Module):
+    """States in an object of the user's, written through .data and by operators of Python."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = Kept()
+
+    def forward(self, x):
+        old, flags = self.kept.rows["old"], self.kept.rows["flags"]
+        old.data.copy_(torch.roll(old, 1, 0))
+        old[:1] -= x
+        flags |= x[0] > 1
+        self.kept.rows = {"old": old, "flags": flags & (x[0] < 2)}
+        return old.sum(0) + flags
+
+
 # --------------------------------------------------------------------------------------------------------- refused
 
 
@@ -235,6 +259,40 @@ def statistics():
     return Function(forward, mean=torch.zeros(3), var=torch.zeros(3)), (torch.randn(5, 3),)
 
 
+def counted():
+    def forward(self, x):
+        self.place += 1
+        return x + self.place
+
+    model = Function(forward)
+    model.place = 0
+    return model, (torch.randn(3),)
+
+
+def grown():
+    def forward(self, x):
+        self.rows = torch.cat([self.rows, x[None]])
+        return self.rows.sum(0)
+
+    return Function(forward, rows=torch.zeros(1, 3)), (torch.randn(3),)
+
+
+def turned():
+    def forward(self, x):
+        return self.rows.unsqueeze_(0).sum(0) + x
+
+    return Function(forward, rows=torch.zeros(3)), (torch.randn(3),)
+
+
+def hidden():
+    def forward(self, x):
+        self.rows += x
+        self.rows.detach().numpy()[:] *= 2
+        return self.rows * 1
+
+    return Function(forward, rows=torch.zeros(3)), (torch.randn(3),)
+
+
 def trained():
     def forward(self, x):
         self.weight.add_(0.1)
@@ -279,6 +337,10 @@ def later():
 
 def copied():
     return Copied(), (torch.randn(3),)
+
+
+def kept():
+    return Object(), (torch.randn(1, 3),)
 
 
 def widened():
