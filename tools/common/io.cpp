@@ -16,6 +16,7 @@
 
 #include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
+#include "signals.hpp"
 #include "support/text.hpp"
 
 namespace npu::cli {
@@ -25,6 +26,13 @@ int output_descriptor = STDOUT_FILENO;
 
 // The pipe was closed by its reader, and SIGPIPE is ignored.
 struct ReaderGone {};
+
+// A reader that takes its time must not hold signals up.
+void wait_for_reader() {
+  pollfd wanted{output_descriptor, POLLOUT, 0};
+  while (::poll(&wanted, 1, -1) < 0 && errno == EINTR) {
+  }
+}
 
 void write_to_stdout(std::string_view content) {
   while (!content.empty()) {
@@ -91,6 +99,40 @@ bool write_output(const std::string& path, const std::function<void(const TextSi
   }
   try {
     write(write_to_stdout);
+  } catch (const ReaderGone&) {
+    return false;
+  }
+  return true;
+}
+
+OutputLine::~OutputLine() {
+  if (!is_begun_) return;
+  try {
+    end();
+  } catch (const Error&) {  // it is the one that ends the program already, or a second one
+  }
+}
+
+bool OutputLine::add(std::string_view text) {
+  wait_for_reader();
+  const HeldSignals held;  // so that a handler knows whether the line is begun
+  try {
+    write_to_stdout(text);
+  } catch (const ReaderGone&) {
+    return false;
+  }
+  is_begun_ = true;
+  set_open_line(output_descriptor);
+  return true;
+}
+
+bool OutputLine::end() {
+  wait_for_reader();
+  const HeldSignals held;
+  set_open_line(-1);
+  is_begun_ = false;
+  try {
+    write_to_stdout("\n");
   } catch (const ReaderGone&) {
     return false;
   }

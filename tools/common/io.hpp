@@ -32,6 +32,24 @@ bool write_output(const std::string& path, std::string_view content);
 /// own where nobody reads any longer.
 bool write_output(const std::string& path, const std::function<void(const TextSink&)>& write);
 
+/// A line of stdout that others read while it is written: the exception from "a document, whole or
+/// not at all". However the program ends, by a signal too, the line that is begun gets its newline.
+class OutputLine {
+ public:
+  OutputLine() = default;
+  ~OutputLine();
+  OutputLine(const OutputLine&) = delete;
+  OutputLine& operator=(const OutputLine&) = delete;
+
+  /// Writes a part of the line at once. Throws Error kIo; false if nobody reads it any longer.
+  bool add(std::string_view text);
+  /// Ends the line, and begins the next one.
+  bool end();
+
+ private:
+  bool is_begun_ = false;
+};
+
 /// Writes to stderr, as terminal_text: names in it may come from outside. Failures are ignored,
 /// since there is nowhere to report them.
 void write_message(std::string_view text);

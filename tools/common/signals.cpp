@@ -3,6 +3,7 @@
 // before, since a signal may come while the heap or stderr is locked.
 #include "signals.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -28,14 +29,26 @@ static_assert(std::atomic<int>::is_always_lock_free &&
 // "PROGRAM: ", for handlers.
 std::array<char, 64> message_start{};
 std::array<char, 208> termination_note{};
-std::atomic<pid_t> body_of{0};  // the process whose body runs; 0: none
+std::atomic<pid_t> body_of{0};   // the process whose body runs; 0: none
+std::atomic<int> open_line{-1};  // a descriptor; -1: none
 
 void say(const char* text) noexcept {
   const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
   static_cast<void>(written);  // there is nowhere to report it
 }
 
+// A pipe that nobody empties must not keep the program from ending.
+void end_open_line() noexcept {
+  const int descriptor = open_line.exchange(-1);
+  if (descriptor < 0) return;
+  pollfd wanted{descriptor, POLLOUT, 0};
+  if (::poll(&wanted, 1, 0) != 1 || (wanted.revents & POLLOUT) == 0) return;
+  const ssize_t written = ::write(descriptor, "\n", 1);
+  static_cast<void>(written);
+}
+
 [[noreturn]] void end_with(ExitStatus status) noexcept {
+  end_open_line();
   remove_unfinished_files();
   ::_exit(static_cast<int>(status));
 }
@@ -86,7 +99,21 @@ extern "C" void end_on_exit() {
 
 }  // namespace
 
+void set_open_line(int descriptor) noexcept { open_line.store(descriptor); }
+
+HeldSignals::HeldSignals() noexcept {
+  sigset_t held{};
+  sigemptyset(&held);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGALRM}) {
+    sigaddset(&held, number);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+HeldSignals::~HeldSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 void end_by_signal(int number) noexcept {
+  end_open_line();
   remove_unfinished_files();
   std::signal(number, SIG_DFL);
   ::raise(number);

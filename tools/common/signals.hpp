@@ -26,7 +26,23 @@ void end_body() noexcept;
 void set_termination_note(const std::string& text);
 void clear_termination_note() noexcept;
 
-/// Removes unfinished files, then ends the program as the
+/// The descriptor of a line that is begun, which gets a newline if a signal or a library ends the
+/// program; -1: none.
+void set_open_line(int descriptor) noexcept;
+
+/// For as long as it lives, the signals that end the program wait.
+class HeldSignals {
+ public:
+  HeldSignals() noexcept;
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// Ends a line that is begun, removes unfinished files, then ends the program as the
 /// signal does by default. Async-signal-safe.
 void end_by_signal(int number) noexcept;
 

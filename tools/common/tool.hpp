@@ -42,6 +42,10 @@ class Tool {
   void add_output();
   /// The output file; "-" is stdout.
   const std::string& output() const noexcept { return output_; }
+  /// Whether --output was given.
+  bool has_output() const { return app_.count("--output") > 0; }
+  /// The GRAPH argument; "-" is stdin.
+  const std::string& graph_path() const noexcept { return input_.path(); }
   /// The folder of --output; empty for stdout.
   std::string output_folder() const;
   /// What the program reads, and the options about it.

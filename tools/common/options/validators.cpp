@@ -92,6 +92,17 @@ CLI::Validator finite_at_least_zero() {
                               "is not a finite number of at least 0");
 }
 
+CLI::Validator temperature() {
+  return number_check<double>(
+      [](double value) { return value == 0 || (value >= 1e-6 && value <= 1e6); },
+      "is neither 0 nor a number from 1e-6 to 1e6");
+}
+
+CLI::Validator share() {
+  return number_check<double>([](double value) { return value > 0 && value <= 1; },
+                              "is not a number above 0 and at most 1");
+}
+
 CLI::Validator seconds_to_wait() {
   constexpr double kYear = 365.0 * 24 * 3600;
   return number_check<double>([](double value) { return value > 0 && value <= kYear; },

@@ -25,6 +25,10 @@ CLI::Validator file_beside_stdout();
 CLI::Validator not_empty();
 /// A finite number of at least 0.
 CLI::Validator finite_at_least_zero();
+/// Of a sampler: 0, or 1e-6 to 1e6.
+CLI::Validator temperature();
+/// A number above 0 and at most 1.
+CLI::Validator share();
 /// For a deadline: seconds above 0, at most a year.
 CLI::Validator seconds_to_wait();
 

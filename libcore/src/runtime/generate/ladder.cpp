@@ -21,6 +21,8 @@ namespace {
 // a product of so many rows is as long as it waits for memory.
 constexpr double kWeightRows = 16;
 
+constexpr std::int64_t kNever = -1;  // steps: so many rows are no sum of rungs
+
 bool is_known(const Rung& rung) { return std::isfinite(rung.us) && rung.us > 0; }
 
 }  // namespace
@@ -43,19 +45,26 @@ void Ladder::extend(std::int64_t rows) {
   for (auto r = static_cast<std::int64_t>(best_.size()); r <= rows; ++r) {
     Best best;
     for (std::size_t i = 0; i < rungs_.size(); ++i) {
+      if (rungs_[i].rows > r && !rungs_[i].pads) continue;
       const Best& rest =
           best_[static_cast<std::size_t>(std::max<std::int64_t>(r - rungs_[i].rows, 0))];
+      if (rest.steps == kNever) continue;
       const Best sum{rungs_[i].us + rest.us, rest.steps + 1, i};
       const bool is_better =
           best.steps == 0 || sum.us < best.us || (sum.us == best.us && sum.steps < best.steps);
       if (is_better) best = sum;
     }
+    if (best.steps == 0) best.steps = kNever;
     best_.push_back(best);
   }
 }
 
 std::vector<LadderStep> Ladder::steps(std::int64_t rows) {
   extend(rows);
+  if (best_[static_cast<std::size_t>(rows)].steps == kNever) {
+    throw Error(ErrorCode::kUnsupported, "no sum of steps reads " + std::to_string(rows) +
+                                             " tokens: the entries are not proved for padding");
+  }
   std::vector<LadderStep> steps;
   for (std::int64_t left = rows; left > 0;) {
     const std::size_t rung = best_[static_cast<std::size_t>(left)].rung;

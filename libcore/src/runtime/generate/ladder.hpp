@@ -10,7 +10,8 @@ namespace npu {
 /// An entry that takes up to so many rows at once, and what that costs.
 struct Rung {
   std::int64_t rows = 0;
-  double us = 0;  ///< predicted; 0: not known
+  double us = 0;     ///< predicted; 0: not known
+  bool pads = true;  ///< takes fewer rows, too
 };
 
 /// A step that takes `rows` rows, at most those of its rung; the rest is padding.
@@ -31,6 +32,7 @@ class Ladder {
 
   /// The steps with the least sum of times; of several, those of the fewest steps. Larger ones come
   /// first; at most one, the last, is padded. O(rows x rungs) for the first call with so many rows.
+  /// Throws Error kUnsupported if no sum of rungs that take no fewer rows is `rows`.
   std::vector<LadderStep> steps(std::int64_t rows);
 
  private:

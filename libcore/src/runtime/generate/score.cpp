@@ -33,7 +33,7 @@ struct ScoringEntries {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (!entries[i].gives_all_rows && entries[i].rows != 1) continue;
       places.push_back(i);
-      rungs.push_back({entries[i].rows, entries[i].predicted_us});
+      rungs.push_back({entries[i].rows, entries[i].predicted_us, entries[i].pads});
     }
     if (!places.empty()) return;
     throw Error(ErrorCode::kUnsupported,

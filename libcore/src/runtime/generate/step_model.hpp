@@ -16,6 +16,7 @@ struct StepEntry {
   std::int64_t rows = 0;       ///< tokens of a step, at most
   double predicted_us = 0;     ///< 0: not known
   bool gives_all_rows = true;  ///< logits of every token, else of the last one
+  bool pads = true;            ///< a step may have fewer tokens
 };
 
 /// A state, as reports name it.

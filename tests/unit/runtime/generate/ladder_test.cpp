@@ -79,6 +79,16 @@ TEST_CASE("the sum is that of brute force", "[ladder]") {
   }
 }
 
+TEST_CASE("an entry without a proof takes its own rows alone", "[ladder]") {
+  Ladder ladder({{1, 101}, {8, 108, false}});
+  CHECK(ladder.steps(9) == Steps{{1, 8}, {0, 1}});
+  CHECK(ladder.steps(7).size() == 7);
+  Ladder even({{2, 1, false}, {4, 1, false}});
+  CHECK(even.steps(6) == Steps{{1, 4}, {0, 2}});
+  CHECK_THROWS_WITH(even.steps(5),
+                    "error: no sum of steps reads 5 tokens: the entries are not proved for padding");
+}
+
 TEST_CASE("a ladder needs rungs", "[ladder]") {
   CHECK_THROWS_AS(Ladder({}), Error);
   CHECK_THROWS_AS(Ladder({{0, 1}}), Error);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/generate_section.hpp"
+#include "npu/support/json.hpp"
+#include "runtime/generate/step_model.hpp"
+#include "runtime/session/session.hpp"
+
+namespace npu {
+
+/// A session as a decoder for the token loop.
+class SessionModel : public StepModel {
+ public:
+  /// `document` is the template that the session's entries are bound from, null for a session of
+  /// one document. `file` stands for the model in messages. Throws Error kUnsupported, with what is
+  /// missing, for a session that is no decoder: without roles (npu.generate), with an input that
+  /// has neither role nor state, or without an entry that takes tokens.
+  SessionModel(std::unique_ptr<Session> session, const Json* document, const std::string& file);
+
+  const std::vector<StepEntry>& entries() const override { return entries_; }
+  std::int64_t capacity() const override { return capacity_; }
+  std::int64_t vocabulary() const override { return vocabulary_; }
+  std::span<const float> step(std::size_t entry, std::span<const std::int64_t> ids,
+                              std::int64_t first) override;
+  void clear() override { session_->clear(); }
+  std::int64_t state_copied_bytes() const override { return session_->copied_bytes(); }
+  std::int64_t state_transfer_bytes() const override { return session_->transfer_bytes(); }
+
+  /// For reports.
+  StepModelFacts facts(const std::string& precision) const;
+  Session& session() noexcept { return *session_; }
+
+ private:
+  /// An entry that takes tokens.
+  struct Decoder {
+    std::size_t entry = 0;           // of the session
+    Tensor tokens;                   // [1, T]
+    Tensor positions;                // as the entry has it; of no use without the role
+    std::size_t logits = 0;          // place among the outputs of a step
+    std::optional<std::string> new_rows;  // the symbol of the template that counts tokens
+  };
+  void add_entry(std::size_t entry, const Json* document, const std::string& file);
+  void measure_states(const Graph& graph);
+
+  std::unique_ptr<Session> session_;
+  GenerateRoles roles_;
+  std::vector<StepEntry> entries_;
+  std::vector<Decoder> decoders_;  // by entry
+  std::int64_t capacity_;
+  std::int64_t vocabulary_ = 0;
+  std::int64_t row_bytes_ = 0;
+  std::int64_t fixed_bytes_ = 0;
+  std::vector<Tensor> outputs_;  // of the last step
+  std::vector<float> widened_;   // its logits, if they have 16 bits
+};
+
+}  // namespace npu

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// npu-run's token loop between its streams: requests from a file or a pipe, ids to a file or a
+// pipe, and the report to where it does not disturb them.
+//
+// A file of requests is checked as a whole before anything is computed. A pipe is read line by line
+// while the loop goes on, and ids go to standard output one by one, so that a tokenizer can stand
+// on each side.
+#include "token_loop.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "io.hpp"
+#include "npu/ir/json_writer.hpp"
+#include "npu/support/file_io.hpp"
+#include "runtime/generate/generate_report.hpp"
+#include "support/elapsed.hpp"
+#include "support/text.hpp"
+
+namespace npu::cli {
+namespace {
+
+/// Requests of a stream that is read once.
+class RequestStream {
+ public:
+  RequestStream(const std::string& path, std::int64_t vocabulary)
+      : descriptor_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+        reader_(source_of_descriptor(descriptor_, input_name(path)), input_name(path),
+                vocabulary) {
+    if (descriptor_ >= 0) return;
+    throw Error(ErrorCode::kIo, std::string("cannot open: ") + std::strerror(errno),
+                {.file = path});
+  }
+  ~RequestStream() {
+    if (descriptor_ > STDERR_FILENO) ::close(descriptor_);
+  }
+  RequestStream(const RequestStream&) = delete;
+  RequestStream& operator=(const RequestStream&) = delete;
+
+  std::optional<TokenLine> next() {
+    auto line = reader_.next();
+    if (!line && is_empty_) {
+      throw Error(ErrorCode::kParse,
+                  descriptor_ == STDIN_FILENO
+                      ? "the input is empty; did the command before this one in the pipe fail?"
+                      : "the file is empty",
+                  {.file = reader_.file()});
+    }
+    is_empty_ = false;
+    return line;
+  }
+
+ private:
+  int descriptor_;
+  TokenReader reader_;
+  bool is_empty_ = true;
+};
+
+/// The requests of a stream, or those of a file, all of which are checked first.
+RequestSource requests_of(RequestStream& stream, const std::string& path, const StepModel& model) {
+  if (path == "-" || !is_regular_file(path)) return [&stream] { return stream.next(); };
+  std::vector<TokenLine> lines;
+  while (auto line = stream.next()) {
+    check_prompt(*line, path, model, 0);
+    lines.push_back(std::move(*line));
+  }
+  return [lines = std::move(lines), next = std::size_t{0}]() mutable -> std::optional<TokenLine> {
+    if (next == lines.size()) return std::nullopt;
+    return std::move(lines[next++]);
+  };
+}
+
+/// Ids as text: on standard output as they come, or kept for a file.
+class IdText : public IdSink {
+ public:
+  explicit IdText(bool is_stdout) : is_stdout_(is_stdout) {}
+
+  bool id(std::int64_t id) override {
+    const std::string text = (is_begun_ ? " " : "") + std::to_string(id);
+    is_begun_ = true;
+    if (is_stdout_) return line_.add(text);
+    text_ += text;
+    return true;
+  }
+  bool end_line() override {
+    is_begun_ = false;
+    if (is_stdout_) return line_.end();
+    text_ += '\n';
+    return true;
+  }
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  bool is_stdout_;
+  bool is_begun_ = false;
+  OutputLine line_;
+  std::string text_;
+};
+
+/// A line on a terminal, a few times a second.
+class RateLine {
+ public:
+  explicit RateLine(bool is_visible) : is_visible_(is_visible && ::isatty(STDERR_FILENO) == 1) {}
+  ~RateLine() {
+    if (has_line_) write_progress("");
+  }
+  RateLine(const RateLine&) = delete;
+  RateLine& operator=(const RateLine&) = delete;
+
+  GenerateProgressCallback callback() {
+    if (!is_visible_) return {};
+    return [this](const GenerateProgress& done) { show(done); };
+  }
+
+ private:
+  void show(const GenerateProgress& done) {
+    constexpr double kEverySeconds = 0.2;
+    if (has_line_ && seconds_since(shown_) < kEverySeconds) return;
+    std::string line = "request " + std::to_string(done.request) + ": ";
+    if (done.prompt_left > 0) {
+      line += "reading " + std::to_string(done.prompt_left) + " ids";
+    } else {
+      line += std::to_string(done.new_ids);
+      if (done.count > 0) line += " of " + std::to_string(done.count);
+      line += " ids, " + fixed_text(done.ids_per_second, 1) + " ids/s";
+    }
+    write_progress(line);
+    shown_ = Clock::now();
+    has_line_ = true;
+  }
+
+  bool is_visible_;
+  bool has_line_ = false;
+  Clock::time_point shown_;
+};
+
+bool writes_ids_to_stdout(const TokenLoopOptions& options) {
+  return is_stdout(options.tokens_out);
+}
+
+void check_stop_ids(const TokenLoopOptions& options, std::int64_t vocabulary) {
+  for (const std::int64_t id : options.generate.stop) {
+    if (id < vocabulary) continue;
+    throw Error(ErrorCode::kUsage, "--stop " + std::to_string(id) +
+                                       ": the id is not below the size of the vocabulary, " +
+                                       std::to_string(vocabulary));
+  }
+}
+
+}  // namespace
+
+void check_token_loop(const Tool& tool, const TokenLoopOptions& options) {
+  const std::string& input = options.wants_ids ? options.tokens : options.score;
+  if (input == "-" && tool.graph_path() == "-") {
+    throw Error(ErrorCode::kUsage, "GRAPH and the ids are both to come from standard input");
+  }
+  if (writes_ids_to_stdout(options) && tool.has_output() && tool.output() == "-") {
+    throw Error(ErrorCode::kUsage,
+                "--tokens-out -: standard output carries the ids; give the report -o FILE");
+  }
+  tool.refuse({"--inputs", "--random-inputs", "--outputs", "--expect", "--verify", "--tap",
+               "--rtol", "--atol", "--bench", "--trace", "--in-flight", "--no-overlap",
+               "--features", "--device", "--units", "--simulate"},
+              options.wants_ids ? "is not for --generate" : "is not for --score");
+}
+
+Json run_token_loop(const Tool& tool, StepModel& model, const StepModelFacts& facts,
+                    const TokenLoopOptions& options) {
+  const bool is_terminal = writes_ids_to_stdout(options) && output_is_terminal();
+  const std::string& path = options.wants_ids ? options.tokens : options.score;
+  RequestStream stream(path, model.vocabulary());
+  const RequestSource requests = requests_of(stream, path, model);
+  RateLine rate(tool.shows_progress() && !is_terminal);
+  if (!options.wants_ids) {
+    return score_report_json(score(model, requests, input_name(path), rate.callback()), facts);
+  }
+  check_stop_ids(options, model.vocabulary());
+  GenerateOptions generate_options = options.generate;
+  generate_options.keep_ids = options.tokens_out.empty();
+  IdText ids(writes_ids_to_stdout(options));
+  const GenerateResult result =
+      generate(model, requests, input_name(path), generate_options, ids, rate.callback());
+  if (!options.tokens_out.empty() && !writes_ids_to_stdout(options)) {
+    write_output(options.tokens_out, ids.text());
+  }
+  return generate_report_json(result, facts);
+}
+
+ExitStatus finish_token_loop(Tool& tool, const Json& report, const TokenLoopOptions& options) {
+  if (tool.wants_report()) tool.report(format_generate_report(report));
+  const ExitStatus status = tool.check_asserts(generate_metrics(report));
+  const bool has_place = !writes_ids_to_stdout(options) || tool.output() != "-";
+  if (has_place) tool.write_text(write_document(report));
+  return status;
+}
+
+}  // namespace npu::cli
