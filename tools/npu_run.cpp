@@ -6,9 +6,11 @@
 #include "npu/ir/json_writer.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "options/backend_options.hpp"
+#include "options/generate_options.hpp"
 #include "options/gnn_run_options.hpp"
 #include "options/run_options.hpp"
 #include "runtime/backend_ops.hpp"
+#include "token_loop.hpp"
 #include "tool.hpp"
 
 using npu::cli::ExitStatus;
@@ -23,10 +25,13 @@ int main(int argc, char** argv) {
   std::string digest;
   std::optional<double> deadline;
   npu::DigestCheck check = npu::DigestCheck::kOnUse;
+  npu::cli::TokenLoopOptions loop;
   tool.input().add_option(tool.app());
+  tool.add_output();
   tool.input().add_import_options(tool.app());
   CLI::App& app = tool.app();
   npu::cli::add_run_options(tool, options, plan_options);
+  npu::cli::add_generate_options(tool, loop);
   app.add_option("--require-digest", digest,
                  "run only a bundle with this SHA-256, which npu-compile --info prints")
       ->type_name("HEX")
@@ -67,14 +72,19 @@ int main(int argc, char** argv) {
       return npu::cli::run_plan(tool, options, plan_options);
     }
     tool.refuse({"--units"}, "is for plans, which --features makes run");
+    if (loop.wanted()) npu::cli::check_token_loop(tool, loop);
     options.measure_precision = tool.wants_report();
     const auto bundle = digest.empty() ? tool.input().read_bundle(false, check)
                                        : npu::cli::read_pinned_bundle(tool, digest);
     if (bundle != nullptr) options.sizes = tool.input().bound_sizes();
-    const npu::RunReport report = npu::cli::run_interruptibly(options, deadline, [&] {
-      return bundle != nullptr
-                 ? npu::run_bundle(*bundle, options, tool.diagnostics())
-                 : npu::run_model(tool.input().read_graph(), options, tool.diagnostics());
+    if (loop.wanted()) {
+      return npu::cli::run_decoder(tool, bundle.get(), options, deadline, loop);
+    }
+    npu::RunReport report;
+    npu::cli::run_interruptibly(options, deadline, [&] {
+      report = bundle != nullptr
+                   ? npu::run_bundle(*bundle, options, tool.diagnostics())
+                   : npu::run_model(tool.input().read_graph(), options, tool.diagnostics());
     });
     tool.stop_on_errors();
     if (tool.wants_report()) tool.report(npu::format_run_report(report));

@@ -19,14 +19,14 @@ bool ask_run() noexcept {
 
 }  // namespace
 
-RunReport run_interruptibly(RunModelOptions& options, std::optional<double> deadline_s,
-                            const std::function<RunReport()>& body) {
+void run_interruptibly(RunModelOptions& options, std::optional<double> deadline_s,
+                       const std::function<void()>& body) {
   if (deadline_s) options.deadline = seconds_from_now(*deadline_s);
   options.executor.stop = std::make_shared<RunStop>(options.deadline);
   stop_of_run = options.executor.stop.get();
   const StopSignals signals({"a backend does not stop its run and is left behind\n", ""},
                             std::nullopt, ask_run);
-  return body();
+  body();
 }
 
 }  // namespace npu::cli

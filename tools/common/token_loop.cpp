@@ -16,10 +16,12 @@
 #include <utility>
 #include <vector>
 
+#include "interruptible_run.hpp"
 #include "io.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "runtime/generate/generate_report.hpp"
+#include "runtime/generate/session_model.hpp"
 #include "support/elapsed.hpp"
 #include "support/text.hpp"
 
@@ -153,23 +155,7 @@ void check_stop_ids(const TokenLoopOptions& options, std::int64_t vocabulary) {
   }
 }
 
-}  // namespace
-
-void check_token_loop(const Tool& tool, const TokenLoopOptions& options) {
-  const std::string& input = options.wants_ids ? options.tokens : options.score;
-  if (input == "-" && tool.graph_path() == "-") {
-    throw Error(ErrorCode::kUsage, "GRAPH and the ids are both to come from standard input");
-  }
-  if (writes_ids_to_stdout(options) && tool.has_output() && tool.output() == "-") {
-    throw Error(ErrorCode::kUsage,
-                "--tokens-out -: standard output carries the ids; give the report -o FILE");
-  }
-  tool.refuse({"--inputs", "--random-inputs", "--outputs", "--expect", "--verify", "--tap",
-               "--rtol", "--atol", "--bench", "--trace", "--in-flight", "--no-overlap",
-               "--features", "--device", "--units", "--simulate"},
-              options.wants_ids ? "is not for --generate" : "is not for --score");
-}
-
+/// Reads the requests, generates or scores, and writes ids; returns the report.
 Json run_token_loop(const Tool& tool, StepModel& model, const StepModelFacts& facts,
                     const TokenLoopOptions& options) {
   const bool is_terminal = writes_ids_to_stdout(options) && output_is_terminal();
@@ -192,10 +178,37 @@ Json run_token_loop(const Tool& tool, StepModel& model, const StepModelFacts& fa
   return generate_report_json(result, facts);
 }
 
-ExitStatus finish_token_loop(Tool& tool, const Json& report, const TokenLoopOptions& options) {
+}  // namespace
+
+void check_token_loop(const Tool& tool, const TokenLoopOptions& options) {
+  const std::string& input = options.wants_ids ? options.tokens : options.score;
+  if (input == "-" && tool.graph_path() == "-") {
+    throw Error(ErrorCode::kUsage, "GRAPH and the ids are both to come from standard input");
+  }
+  if (writes_ids_to_stdout(options) && tool.has_output() && tool.output() == "-") {
+    throw Error(ErrorCode::kUsage,
+                "--tokens-out -: standard output carries the ids; give the report -o FILE");
+  }
+  tool.refuse({"--inputs", "--random-inputs", "--outputs", "--expect", "--verify", "--tap",
+               "--rtol", "--atol", "--bench", "--trace", "--in-flight", "--no-overlap",
+               "--features", "--device", "--units", "--simulate"},
+              options.wants_ids ? "is not for --generate" : "is not for --score");
+}
+
+ExitStatus run_decoder(Tool& tool, const Bundle* bundle, RunModelOptions& options,
+                       std::optional<double> deadline, const TokenLoopOptions& loop) {
+  Json report;
+  run_interruptibly(options, deadline, [&] {
+    const auto model =
+        bundle != nullptr
+            ? SessionModel::open(*bundle, options, tool.diagnostics())
+            : SessionModel::open(std::move(tool.input().read_graph()), options, tool.diagnostics());
+    tool.stop_on_errors();
+    report = run_token_loop(tool, *model, model->facts(), loop);
+  });
   if (tool.wants_report()) tool.report(format_generate_report(report));
   const ExitStatus status = tool.check_asserts(generate_metrics(report));
-  const bool has_place = !writes_ids_to_stdout(options) || tool.output() != "-";
+  const bool has_place = !writes_ids_to_stdout(loop) || tool.output() != "-";
   if (has_place) tool.write_text(write_document(report));
   return status;
 }

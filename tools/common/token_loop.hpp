@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <optional>
 
-#include "npu/support/json.hpp"
+#include "npu/compile/bundle.hpp"
+#include "npu/runtime/run_model.hpp"
 #include "options/generate_options.hpp"
-#include "runtime/generate/step_model.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {
@@ -15,11 +14,9 @@ namespace npu::cli {
 /// read.
 void check_token_loop(const Tool& tool, const TokenLoopOptions& options);
 
-/// Reads the requests, generates or scores, and writes ids; returns the report.
-Json run_token_loop(const Tool& tool, StepModel& model, const StepModelFacts& facts,
-                    const TokenLoopOptions& options);
-
-/// Checks --assert, prints --report and keeps the report for --output.
-ExitStatus finish_token_loop(Tool& tool, const Json& report, const TokenLoopOptions& options);
+/// Opens the decoder that `bundle`, or the document of the input if it is null, holds; runs the
+/// loop; checks --assert, prints --report and keeps the report for --output.
+ExitStatus run_decoder(Tool& tool, const Bundle* bundle, RunModelOptions& options,
+                       std::optional<double> deadline, const TokenLoopOptions& loop);
 
 }  // namespace npu::cli

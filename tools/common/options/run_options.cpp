@@ -165,6 +165,8 @@ void add_run_examples(Tool& tool) {
        "npu-run plan.json --features x.npy --outputs out.npy --trace trace.json",
        "npu-run model.part.json --random-inputs 0 --bench 20 --threads 2 --trace trace.json",
        "npu-tag --load-ops ./libmyops.so m.json | npu-partition | npu-run --load-ops ./libmyops.so",
+       "npu-run llm.npub --generate 64 --tokens prompts.ids --temperature 0.7 --top-p 0.9 --seed 7",
+       "encode <chat.txt | npu-run llm.npub --generate 256 --tokens - --tokens-out - | decode",
        "npu-run --list-ops cpu | grep scatter",
        "npu-compile model.json -o model.npub && npu-run model.npub --random-inputs 0 --bench 50"});
 }

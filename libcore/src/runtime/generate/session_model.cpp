@@ -92,6 +92,31 @@ SessionModel::SessionModel(std::unique_ptr<Session> session, const Json* documen
   }
 }
 
+std::unique_ptr<SessionModel> SessionModel::open(const Bundle& bundle,
+                                                 const RunModelOptions& options,
+                                                 Diagnostics& diagnostics) {
+  std::optional<Json> document;
+  if (!bundle.template_document().empty()) {
+    document = parse_json(bundle.template_document(), bundle.name() + " (template)");
+  }
+  auto session = Session::open(bundle, options, diagnostics);
+  if (session == nullptr || diagnostics.has_errors()) return nullptr;
+  auto model = std::make_unique<SessionModel>(std::move(session), document ? &*document : nullptr,
+                                              bundle.name());
+  model->precision_ = options.precision.empty() ? bundle.precision() : options.precision;
+  return model;
+}
+
+std::unique_ptr<SessionModel> SessionModel::open(Graph graph, const RunModelOptions& options,
+                                                 Diagnostics& diagnostics) {
+  const std::string file = graph.file;
+  auto session = Session::open(std::move(graph), options, diagnostics);
+  if (session == nullptr || diagnostics.has_errors()) return nullptr;
+  auto model = std::make_unique<SessionModel>(std::move(session), nullptr, file);
+  model->precision_ = options.precision.empty() ? "f32" : options.precision;
+  return model;
+}
+
 void SessionModel::add_entry(std::size_t entry, const Json* document, const std::string& file) {
   const Graph& graph = session_->graph(entry);
   Diagnostics faults;
@@ -210,7 +235,7 @@ std::span<const float> SessionModel::step(std::size_t entry, std::span<const std
   return widened_;
 }
 
-StepModelFacts SessionModel::facts(const std::string& precision) const {
+StepModelFacts SessionModel::facts() const {
   std::size_t smallest = 0;
   for (std::size_t i = 1; i < entries_.size(); ++i) {
     if (entries_[i].rows < entries_[smallest].rows) smallest = i;
@@ -221,7 +246,7 @@ StepModelFacts SessionModel::facts(const std::string& precision) const {
   const Json* target = target_json(graph);
   const std::string* name = target == nullptr ? nullptr : member_text(*target, "name");
   if (name != nullptr) facts.target = *name;
-  facts.precision = precision;
+  facts.precision = precision_;
   facts.load_ms = session_->load_ms();
   facts.weight_bytes = read_weight_bytes(graph);
   facts.row_bytes = row_bytes_;

@@ -24,6 +24,13 @@ class SessionModel : public StepModel {
   /// has neither role nor state, or without an entry that takes tokens.
   SessionModel(std::unique_ptr<Session> session, const Json* document, const std::string& file);
 
+  /// The decoder that a bundle or a document holds; `options` as for run_bundle and run_model.
+  /// Collects faults; null if there are any.
+  static std::unique_ptr<SessionModel> open(const Bundle& bundle, const RunModelOptions& options,
+                                            Diagnostics& diagnostics);
+  static std::unique_ptr<SessionModel> open(Graph graph, const RunModelOptions& options,
+                                            Diagnostics& diagnostics);
+
   const std::vector<StepEntry>& entries() const override { return entries_; }
   std::int64_t capacity() const override { return capacity_; }
   std::int64_t vocabulary() const override { return vocabulary_; }
@@ -34,7 +41,7 @@ class SessionModel : public StepModel {
   std::int64_t state_transfer_bytes() const override { return session_->transfer_bytes(); }
 
   /// For reports.
-  StepModelFacts facts(const std::string& precision) const;
+  StepModelFacts facts() const;
   Session& session() noexcept { return *session_; }
 
  private:
@@ -53,6 +60,7 @@ class SessionModel : public StepModel {
   GenerateRoles roles_;
   std::vector<StepEntry> entries_;
   std::vector<Decoder> decoders_;  // by entry
+  std::string precision_;
   std::int64_t capacity_;
   std::int64_t vocabulary_ = 0;
   std::int64_t row_bytes_ = 0;
