@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The token loop: ids in, ids out, as a filter; the ids are those that NumPy gives (decoder_tiny.py).
+# The token loop: ids in, ids out, as a filter; the ids are those that NumPy gives (decoder.py).
 . "$CASES/lib.sh"
 npu-compile -q --devices cpu "$TESTDATA/models/decoders/decoder_tiny.json" --bind C=64 --buckets T=1,8,32 -o tiny.npub
 prompt='47 68 25 67 83 23 92'
