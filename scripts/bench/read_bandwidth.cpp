@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bandwidth of reading memory: a sum over 512 MiB by some threads, each over its own part, which
-// is what a step of a decoder does with its weights.
+// The bandwidth of reading memory: a sum over 512 MiB by some threads, each over its own part,
+// which is what a step of a decoder does with its weights.
 //
 // Usage: read_bandwidth THREADS [RUNS]
 // Prints the bytes per second of the median run.

@@ -21,6 +21,7 @@
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "runtime/generate/generate_report.hpp"
+#include "runtime/generate/saved_states.hpp"
 #include "runtime/generate/session_model.hpp"
 #include "support/elapsed.hpp"
 #include "support/text.hpp"
@@ -33,8 +34,7 @@ class RequestStream {
  public:
   RequestStream(const std::string& path, std::int64_t vocabulary)
       : descriptor_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
-        reader_(source_of_descriptor(descriptor_, input_name(path)), input_name(path),
-                vocabulary) {
+        reader_(source_of_descriptor(descriptor_, input_name(path)), input_name(path), vocabulary) {
     if (descriptor_ >= 0) return;
     throw Error(ErrorCode::kIo, std::string("cannot open: ") + std::strerror(errno),
                 {.file = path});
@@ -142,9 +142,7 @@ class RateLine {
   Clock::time_point shown_;
 };
 
-bool writes_ids_to_stdout(const TokenLoopOptions& options) {
-  return is_stdout(options.tokens_out);
-}
+bool writes_ids_to_stdout(const TokenLoopOptions& options) { return is_stdout(options.tokens_out); }
 
 void check_stop_ids(const TokenLoopOptions& options, std::int64_t vocabulary) {
   for (const std::int64_t id : options.generate.stop) {
@@ -155,27 +153,46 @@ void check_stop_ids(const TokenLoopOptions& options, std::int64_t vocabulary) {
   }
 }
 
+/// The position that they are at.
+std::int64_t restore_states(SessionModel& model, const std::string& path) {
+  const SavedStates saved = read_saved_states(path);
+  if (saved.position > model.capacity()) {
+    throw Error(ErrorCode::kParse,
+                "the position is " + std::to_string(saved.position) +
+                    ", behind the model's capacity of " + std::to_string(model.capacity()),
+                {.file = path});
+  }
+  model.session().set_state_values(saved.values);
+  return saved.position;
+}
+
 /// Reads the requests, generates or scores, and writes ids; returns the report.
-Json run_token_loop(const Tool& tool, StepModel& model, const StepModelFacts& facts,
-                    const TokenLoopOptions& options) {
+Json run_token_loop(const Tool& tool, SessionModel& model, const TokenLoopOptions& options) {
   const bool is_terminal = writes_ids_to_stdout(options) && output_is_terminal();
   const std::string& path = options.wants_ids ? options.tokens : options.score;
   RequestStream stream(path, model.vocabulary());
   const RequestSource requests = requests_of(stream, path, model);
   RateLine rate(tool.shows_progress() && !is_terminal);
   if (!options.wants_ids) {
-    return score_report_json(score(model, requests, input_name(path), rate.callback()), facts);
+    return score_report_json(score(model, requests, input_name(path), rate.callback()),
+                             model.facts());
   }
   check_stop_ids(options, model.vocabulary());
   GenerateOptions generate_options = options.generate;
   generate_options.keep_ids = options.tokens_out.empty();
+  if (!options.state_in.empty()) {
+    generate_options.position = restore_states(model, options.state_in);
+  }
   IdText ids(writes_ids_to_stdout(options));
   const GenerateResult result =
       generate(model, requests, input_name(path), generate_options, ids, rate.callback());
   if (!options.tokens_out.empty() && !writes_ids_to_stdout(options)) {
     write_output(options.tokens_out, ids.text());
   }
-  return generate_report_json(result, facts);
+  if (!options.state_out.empty()) {
+    write_saved_states(options.state_out, {model.session().state_values(), result.position});
+  }
+  return generate_report_json(result, model.facts());
 }
 
 }  // namespace
@@ -199,12 +216,11 @@ ExitStatus run_decoder(Tool& tool, const Bundle* bundle, RunModelOptions& option
                        std::optional<double> deadline, const TokenLoopOptions& loop) {
   Json report;
   run_interruptibly(options, deadline, [&] {
-    const auto model =
-        bundle != nullptr
-            ? SessionModel::open(*bundle, options, tool.diagnostics())
-            : SessionModel::open(std::move(tool.input().read_graph()), options, tool.diagnostics());
+    const auto model = bundle != nullptr ? SessionModel::open(*bundle, options, tool.diagnostics())
+                                         : SessionModel::open(std::move(tool.input().read_graph()),
+                                                              options, tool.diagnostics());
     tool.stop_on_errors();
-    report = run_token_loop(tool, *model, model->facts(), loop);
+    report = run_token_loop(tool, *model, loop);
   });
   if (tool.wants_report()) tool.report(format_generate_report(report));
   const ExitStatus status = tool.check_asserts(generate_metrics(report));

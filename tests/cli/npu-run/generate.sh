@@ -37,6 +37,11 @@ draw() { npu-run tiny.npub --generate 12 --tokens prompt.ids --tokens-out - --te
 draw 1 >a.ids; draw 1 >b.ids; draw 2 >c.ids
 cmp -s a.ids b.ids && echo same
 cmp -s a.ids c.ids || echo other
+echo "saved behind 10 ids and continued in another process:"
+npu-run tiny.npub --generate 10 --tokens prompt.ids --tokens-out first.ids --state-out states >report.json
+awk '{ print $NF }' first.ids | npu-run tiny.npub --generate 10 --tokens - --tokens-out second.ids --state-in states >report.json
+[ "$(cat first.ids second.ids | paste -sd' ')" = "$(cat out.ids)" ] && echo same
+try npu-run tiny.npub --generate 1 --tokens prompt.ids --state-in "$TESTDATA/models/small/mlp.safetensors"
 echo "scores:"
 npu-run tiny.npub --score both.ids >report.json; echo "exit $?"
 echo "$prompt 86 33 37" | npu-run tiny.npub --score - | grep scored_ids

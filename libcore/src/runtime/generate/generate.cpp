@@ -19,7 +19,8 @@ namespace {
 
 std::vector<Rung> rungs_of(const std::vector<StepEntry>& entries) {
   std::vector<Rung> rungs;
-  for (const StepEntry& entry : entries) rungs.push_back({entry.rows, entry.predicted_us, entry.pads});
+  for (const StepEntry& entry : entries)
+    rungs.push_back({entry.rows, entry.predicted_us, entry.pads});
   return rungs;
 }
 

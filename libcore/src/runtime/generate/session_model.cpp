@@ -45,9 +45,8 @@ std::int64_t read_weight_bytes(const Graph& graph) {
     if (tensor.kind != TensorKind::kWeight || tensor.consumers.empty()) continue;
     const bool is_table =
         !tensor.shape.empty() && tensor.shape[0] > 0 &&
-        std::all_of(tensor.consumers.begin(), tensor.consumers.end(), [&](NodeId id) {
-          return graph.node(id).op_type == "aten.embedding.default";
-        });
+        std::all_of(tensor.consumers.begin(), tensor.consumers.end(),
+                    [&](NodeId id) { return graph.node(id).op_type == "aten.embedding.default"; });
     bytes += is_table ? tensor.bytes() / tensor.shape[0] : tensor.bytes();
   }
   return bytes;
@@ -148,8 +147,8 @@ void SessionModel::add_entry(std::size_t entry, const Json* document, const std:
       }
       decoder.positions = Tensor(DType::kInt64, input.shape);
     } else if (input.name != roles->tokens && !is_state && !input.name.starts_with("npu.n.")) {
-      refuse_decoder(file, "input '" + input.name +
-                               "' is neither a state nor has it a role of npu.generate");
+      refuse_decoder(
+          file, "input '" + input.name + "' is neither a state nor has it a role of npu.generate");
     }
   }
   const std::vector<std::string>& outputs = session_->output_names(entry);
@@ -162,9 +161,8 @@ void SessionModel::add_entry(std::size_t entry, const Json* document, const std:
   const std::int64_t given = logits.shape[1];
   if ((given != rows && given != 1) || logits.shape[2] < 1 ||
       (vocabulary_ != 0 && logits.shape[2] != vocabulary_)) {
-    refuse_decoder(file, "output '" + logits.name + "' has the shape " +
-                             shape_text(logits.shape) + ", expected [1, " + std::to_string(rows) +
-                             " or 1, " +
+    refuse_decoder(file, "output '" + logits.name + "' has the shape " + shape_text(logits.shape) +
+                             ", expected [1, " + std::to_string(rows) + " or 1, " +
                              (vocabulary_ == 0 ? "V" : std::to_string(vocabulary_)) + "]");
   }
   vocabulary_ = logits.shape[2];
@@ -186,8 +184,7 @@ void SessionModel::measure_states(const Graph& graph) {
   for (const State& state : read_states(graph, ignored)) {
     const TensorInfo* tensor = state_tensor(graph, state);
     if (tensor == nullptr) continue;
-    const std::int64_t rows =
-        state.axis ? tensor->shape[static_cast<std::size_t>(*state.axis)] : 0;
+    const std::int64_t rows = state.axis ? tensor->shape[static_cast<std::size_t>(*state.axis)] : 0;
     if (rows > 0) {
       capacity_ = std::min(capacity_, rows);
       row_bytes_ += tensor->bytes() / rows;
@@ -251,7 +248,7 @@ StepModelFacts SessionModel::facts() const {
   facts.weight_bytes = read_weight_bytes(graph);
   facts.row_bytes = row_bytes_;
   facts.fixed_bytes = fixed_bytes_;
-  for (const Session::StateFacts& state : session_->states()) {
+  for (const StateUse& state : session_->states()) {
     facts.states.push_back({.name = state.name,
                             .device = state.device,
                             .path = state_path_name(state.path),

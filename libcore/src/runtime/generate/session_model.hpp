@@ -47,10 +47,10 @@ class SessionModel : public StepModel {
  private:
   /// An entry that takes tokens.
   struct Decoder {
-    std::size_t entry = 0;           // of the session
-    Tensor tokens;                   // [1, T]
-    Tensor positions;                // as the entry has it; of no use without the role
-    std::size_t logits = 0;          // place among the outputs of a step
+    std::size_t entry = 0;                // of the session
+    Tensor tokens;                        // [1, T]
+    Tensor positions;                     // as the entry has it; of no use without the role
+    std::size_t logits = 0;               // place among the outputs of a step
     std::optional<std::string> new_rows;  // the symbol of the template that counts tokens
   };
   void add_entry(std::size_t entry, const Json* document, const std::string& file);

@@ -85,8 +85,9 @@ TEST_CASE("an entry without a proof takes its own rows alone", "[ladder]") {
   CHECK(ladder.steps(7).size() == 7);
   Ladder even({{2, 1, false}, {4, 1, false}});
   CHECK(even.steps(6) == Steps{{1, 4}, {0, 2}});
-  CHECK_THROWS_WITH(even.steps(5),
-                    "error: no sum of steps reads 5 tokens: the entries are not proved for padding");
+  CHECK_THROWS_WITH(
+      even.steps(5),
+      "error: no sum of steps reads 5 tokens: the entries are not proved for padding");
 }
 
 TEST_CASE("a ladder needs rungs", "[ladder]") {
