@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // States in a file: a safetensors file with each by its name, bit for bit, and the position as one
-// more tensor, whose name no state has that a document may list (names of states do not begin with
-// "npu.").
+// more tensor, whose name no state may have here.
 #include "runtime/generate/saved_states.hpp"
 
 #include <string_view>
@@ -41,7 +40,13 @@ SavedStates read_saved_states(const std::string& path) {
 
 void write_saved_states(const std::string& path, const SavedStates& saved) {
   std::vector<std::pair<std::string, Tensor>> tensors;
-  for (const NamedTensor& state : saved.values) tensors.emplace_back(state.name, state.tensor);
+  for (const NamedTensor& state : saved.values) {
+    if (state.name == kPosition) {
+      throw Error(ErrorCode::kUnsupported, "a state named 'npu.position' cannot be saved",
+                  {.file = path});
+    }
+    tensors.emplace_back(state.name, state.tensor);
+  }
   Tensor position(DType::kInt64, {1});
   *position.as_mutable<std::int64_t>() = saved.position;
   tensors.emplace_back(kPosition, position);
