@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small decoder, compiled for steps of several sizes, against what NumPy computes
+// (testdata/models/decoders/decoder.py).
+#include "runtime/generate/session_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "npu/compile/bundle.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/tensor/safetensors.hpp"
+#include "runtime/entries/buckets.hpp"
+#include "runtime/entries/compile_entries.hpp"
+#include "runtime/generate/generate.hpp"
+#include "test_paths.hpp"
+
+namespace npu {
+namespace {
+
+const std::string kDecoder = std::string(NPU_TEST_DATA_DIR) + "/models/decoders/decoder_tiny";
+
+/// One of decoder_tiny.outputs.safetensors.
+Tensor reference(const std::string& name) {
+  const SafetensorsFile file(kDecoder + ".outputs.safetensors");
+  const SafetensorsEntry* entry = file.find(name);
+  REQUIRE(entry != nullptr);
+  return file.tensor(*entry);
+}
+
+std::vector<std::int64_t> reference_ids(const std::string& name) {
+  const Tensor tensor = reference(name);
+  const auto* ids = tensor.as<std::int64_t>();
+  return {ids, ids + tensor.element_count()};
+}
+
+/// A decoder with steps of some sizes.
+struct CompiledDecoder {
+  std::shared_ptr<const Bundle> bundle;
+  std::unique_ptr<SessionModel> model;
+
+  CompiledDecoder(const std::vector<std::string>& devices, const std::vector<std::int64_t>& sizes,
+                  std::int64_t capacity = 64) {
+    Diagnostics diagnostics;
+    const std::string file = kDecoder + ".json";
+    const Template all = Template::read(parse_json(read_file(file), file), file, diagnostics);
+    const Template decoder =
+        Template::read(narrowed_document(all, {{"C", capacity}}), file, diagnostics);
+    CompileModelOptions options;
+    options.where.devices = devices;
+    options.cache.enabled = false;
+    std::vector<SizeBindings> buckets;
+    for (const std::int64_t size : sizes) buckets.push_back({{"T", size}});
+    const CompileEntriesResult compiled =
+        compile_entries(decoder, checked_buckets(decoder, buckets), options, diagnostics);
+    std::string faults;
+    for (const Diagnostic& entry : diagnostics.entries()) faults += entry.text + "\n";
+    INFO(faults);
+    REQUIRE_FALSE(diagnostics.has_errors());
+    bundle = Bundle::from_bytes(bundle_bytes(compiled.content), "decoder.npub");
+    model = SessionModel::open(*bundle, {}, diagnostics);
+    REQUIRE(model != nullptr);
+  }
+};
+
+/// The logits of a text by steps of at most `rows` ids.
+std::vector<float> logits_by(SessionModel& model, const std::vector<std::int64_t>& text,
+                             std::size_t rows) {
+  model.clear();
+  std::vector<float> logits;
+  for (std::size_t i = 0; i < text.size(); i += rows) {
+    const auto ids = std::span(text).subspan(i, std::min(rows, text.size() - i));
+    const auto given = model.step(0, ids, static_cast<std::int64_t>(i));
+    logits.insert(logits.end(), given.begin(), given.end());
+  }
+  return logits;
+}
+
+double largest_difference(const std::vector<float>& logits, const Tensor& expected) {
+  REQUIRE(static_cast<std::int64_t>(logits.size()) == expected.element_count());
+  double largest = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(logits[i]) - expected.as<float>()[i]);
+    largest = std::isfinite(difference) ? std::max(largest, difference) : INFINITY;
+  }
+  return largest;
+}
+
+TEST_CASE("the logits of a text are the same by chunks of any size", "[generate][decoder]") {
+  if (!test::use_backends()) return;
+  const std::vector<std::int64_t> text = reference_ids("text");
+  const Tensor expected = reference("logits");
+  for (const std::vector<std::string>& devices :
+       {std::vector<std::string>{"cpu"}, std::vector<std::string>{"npu", "cpu"}}) {
+    for (const std::int64_t rows : {64, 32, 8, 1}) {
+      CAPTURE(devices.front(), rows);
+      CompiledDecoder decoder(devices, {rows});
+      CHECK(decoder.model->capacity() == 64);
+      CHECK(decoder.model->vocabulary() == 96);
+      const auto logits = logits_by(*decoder.model, text, static_cast<std::size_t>(rows));
+      CHECK(largest_difference(logits, expected) < 1e-4);
+      CHECK(decoder.model->state_copied_bytes() == 0);
+      CHECK(decoder.model->state_transfer_bytes() == 0);
+      // Behind clear() everything is as before, bit for bit.
+      CHECK(logits_by(*decoder.model, text, static_cast<std::size_t>(rows)) == logits);
+      // Chunks that are padded, up to the end of the cache.
+      if (rows == 8) CHECK(largest_difference(logits_by(*decoder.model, text, 5), expected) < 1e-4);
+    }
+  }
+}
+
+TEST_CASE("greedy ids are those of NumPy, whatever the entries", "[generate][decoder]") {
+  if (!test::use_backends()) return;
+  const std::vector<std::int64_t> expected = reference_ids("greedy");
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector<std::int64_t>{1}, std::vector<std::int64_t>{1, 4},
+        std::vector<std::int64_t>{8}}) {
+    CompiledDecoder decoder({"cpu"}, sizes);
+    struct Ids : IdSink {
+      bool id(std::int64_t id) override { return ids.push_back(id), true; }
+      bool end_line() override { return true; }
+      std::vector<std::int64_t> ids;
+    } sink;
+    bool is_first = true;
+    const auto source = [&]() -> std::optional<TokenLine> {
+      if (!is_first) return std::nullopt;
+      is_first = false;
+      return TokenLine{1, reference_ids("prompt")};
+    };
+    const GenerateResult result =
+        generate(*decoder.model, source, "prompt", {.count = 100}, sink, {});
+    CHECK(sink.ids == expected);  // 7 + 57 = 64
+    CHECK(result.requests.at(0).ended == Ended::kCapacity);
+    CHECK(result.copied_bytes == 0);
+  }
+}
+
+TEST_CASE("what is no decoder is refused", "[generate][decoder]") {
+  if (!test::use_backends()) return;
+  const std::string file = std::string(NPU_TEST_DATA_DIR) + "/models/small/mlp.json";
+  Diagnostics diagnostics;
+  Graph graph = read_graph(read_file(file), file, diagnostics);
+  RunModelOptions options;
+  options.where.devices = {"cpu"};
+  options.cache.enabled = false;
+  CHECK_THROWS_WITH(SessionModel::open(std::move(graph), options, diagnostics),
+                    Catch::Contains("npu.generate"));
+}
+
+}  // namespace
+}  // namespace npu
