@@ -18,12 +18,12 @@ def mixed(z):
 def exp(x):
     if x < -700:
         return 0.0
-    k = math.floor(x * float.fromhex("0x1.71547652b82fep+0") + 0.5)
+    k = (x * float.fromhex("0x1.71547652b82fep+0") + 1.5 * 2.0**52) - 1.5 * 2.0**52
     r = (x - k * float.fromhex("0x1.62e42fee00000p-1")) - k * float.fromhex("0x1.a39ef35793c76p-33")
-    total = 1.0
-    for n in range(13, 0, -1):
-        total = 1 + total * r / n
-    return math.ldexp(total, k)
+    total = 1.0 / math.factorial(13)
+    for n in range(12, -1, -1):
+        total = total * r + 1.0 / math.factorial(n)
+    return math.ldexp(total, int(k))
 
 
 def pick(logits, request, step, temperature=0.0, top_k=0, top_p=1.0, seed=0):

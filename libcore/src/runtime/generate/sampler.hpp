@@ -32,13 +32,19 @@ class Sampler {
     std::int32_t id;
     double weight;
   };
-  void keep_all(std::span<const float> logits);
-  void keep_largest(std::span<const float> logits, std::size_t count);
-  double weigh();
-  static bool comes_later(const Candidate& a, const Candidate& b) noexcept;
+  void order_largest(std::span<const float> logits, std::size_t count);
+  void order_next(std::span<const float> logits);
+  double weight_of(float value) const noexcept;
+  double total_of(std::span<const float> logits, std::size_t kept);
+  static bool comes_first(const Candidate& a, const Candidate& b) noexcept;
 
   SamplerOptions options_;
-  std::vector<Candidate> candidates_;
+  // Of the draw that is being made:
+  float largest_ = 0;
+  double shift_ = 0;                // largest_ by the temperature
+  std::vector<Candidate> ordered_;  // the first ones
+  std::vector<Candidate> rest_;     // a heap, once there is need of it
+  std::vector<Candidate> by_id_;
 };
 
 /// The place of the largest value, the first of several. Not empty, no NaN.
@@ -47,7 +53,7 @@ std::int64_t largest_logit(std::span<const float> logits);
 /// The place of the first NaN.
 std::optional<std::int64_t> first_nan(std::span<const float> logits);
 
-/// e^x for x <= 0 by additions and multiplications of doubles alone; 0 below -700.
+/// e^x for x <= 0 by additions and products of doubles alone; 0 below -700.
 double sampler_exp(double x);
 
 /// The random number of a draw, a multiple of 2^-53 in [0, 1).

@@ -86,8 +86,8 @@ SessionModel::SessionModel(std::unique_ptr<Session> session, const Json* documen
   for (std::size_t i = 0; i < session_->entries().size(); ++i) add_entry(i, document, file);
   if (decoders_.empty()) {
     refuse_decoder(file,
-                   "the model says of no input that it takes tokens (npu.generate): give roles "
-                   "with npu-tag --role, or export it as a decoder");
+                   "the model is no decoder: no entry has roles for tokens and logits "
+                   "(npu.generate of npu-ir(5))");
   }
 }
 
