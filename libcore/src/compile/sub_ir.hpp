@@ -31,7 +31,7 @@ std::optional<std::vector<std::string>> backend_patterns(const std::string& back
 Graph fused_part(const Graph& graph, const std::vector<NodeId>& nodes,
                  const SubgraphBoundary& boundary,
                  const std::optional<std::vector<std::string>>& patterns,
-                 const std::vector<StateAlias>& aliases);
+                 const std::vector<StateAlias>& aliases = {});
 /// The same as the sub-IR that a backend gets.
 SubIr make_sub_ir(const Graph& graph, const std::vector<NodeId>& nodes,
                   const SubgraphBoundary& boundary,
