@@ -231,6 +231,7 @@ npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* 
       progress(done, total, "checking nodes");
     };
     (void)build_program(graph, device->state->registry, build, nullptr);
+    (void)read_aliases(graph);
     progress(1, 1, "writing");
     BlobHeader header = {};
     std::memcpy(header.magic, kMagic, sizeof kMagic);
@@ -304,6 +305,7 @@ npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_i
     }
     loaded->text = blob_text(args->blob, args->blob_size);
     const Graph graph = read_valid_graph(loaded->text, "blob");
+    loaded->aliases = read_aliases(graph);
     loaded->bytes = model_bytes(graph, args->blob_size);
     const auto& ledger = device->state->ledger;
     loaded->share =
@@ -333,7 +335,8 @@ npu_status program_create(npu_model* model, const npu_program_args* /*args*/, np
       model->first = make_program(*model, read_valid_graph(model->text, "blob"));
     }
     *program =
-        new npu_program{model->state, *std::move(model->first), std::move(model->first_share)};
+        new npu_program{model->state, *std::move(model->first), std::move(model->first_share),
+                        model->aliases};
     model->first.reset();
   });
 }
@@ -371,6 +374,23 @@ void take_result(npu_buffer& buffer, at::Tensor result, const StepResult& expect
   }
 }
 
+/// Whether an output may be the buffer of an input.
+bool is_paired(const npu_program& program, std::uint64_t input, std::uint64_t output) {
+  return std::any_of(
+      program.aliases.begin(), program.aliases.end(),
+      [&](const AliasPair& pair) { return pair.input == input && pair.output == output; });
+}
+
+/// What a state lies in becomes the program's alone, which then writes into it and gives it back.
+/// Memory that others see stays where it is, and so does what a first run may need again.
+void hand_over_states(const npu_program& program, const npu_run_args& args) {
+  if (!program.program.has_run()) return;
+  for (const AliasPair& pair : program.aliases) {
+    npu_buffer* buffer = args.inputs[pair.input];
+    if (buffer == args.outputs[pair.output] && !buffer->is_seen) buffer->tensor.reset();
+  }
+}
+
 void check_arguments(const npu_program& program, const npu_run_args& args) {
   if (args.input_count != 0) require_given(args.inputs);
   if (args.output_count != 0) require_given(args.outputs);
@@ -385,9 +405,11 @@ void check_arguments(const npu_program& program, const npu_run_args& args) {
   for (std::uint64_t i = 0; i < args.output_count; ++i) {
     const npu_buffer* output = args.outputs[i];
     require_given(output);
-    if (std::find(args.inputs, args.inputs + args.input_count, output) !=
-            args.inputs + args.input_count ||
-        std::find(args.outputs, args.outputs + i, output) != args.outputs + i) {
+    bool is_other = std::find(args.outputs, args.outputs + i, output) != args.outputs + i;
+    for (std::uint64_t k = 0; k < args.input_count; ++k) {
+      is_other = is_other || (args.inputs[k] == output && !is_paired(program, k, i));
+    }
+    if (is_other) {
       invalid("an output buffer is passed twice, or as an input, too");
     }
   }
@@ -406,6 +428,7 @@ npu_status run(npu_program* program, const npu_run_args* args, npu_error* error)
     const ThreadScope threads(program->state->threads);
     std::vector<at::Tensor> results;
     program->stop.begin(*args);
+    hand_over_states(*program, *args);
     program->program.run(tensors, results, program->stop);
     for (std::uint64_t i = 0; i < args->output_count; ++i) {
       take_result(*args->outputs[i], std::move(results[i]), program->program.outputs()[i]);
@@ -461,9 +484,9 @@ void limit_onednn() {
 #endif
 }
 
-/// Without blob_report: a blob here is the sub-IR.
 npu_backend make_table() {
-  static constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", nullptr};
+  static constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel", "alias",
+                                              nullptr};
   limit_onednn();
   npu_backend table = empty_table(kFeatures);
   NPU_EACH(NPU_PLACE, NPU_FUNCTIONS, backend_info, device_info, device_open, device_close, compile,

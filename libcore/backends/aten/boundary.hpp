@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "aten_types.hpp"
+#include "ir/sub_ir_aliases.hpp"
 #include "npu/backend.h"
 #include "op_registry.hpp"
 #include "program.hpp"
@@ -51,6 +52,7 @@ struct npu_model {
   std::shared_ptr<npu::aten::DeviceState> state;
   std::string_view text;  // in the blob
   npu::aten::WeightTensors weights;
+  std::vector<npu::AliasPair> aliases;
   npu_memory_bytes bytes{};  ///< with one program
   npu::MemoryShare share;    ///< of weights and blob
   /// Shows at once whether the blob loads; the first program_create takes it.
@@ -62,6 +64,7 @@ struct npu_program {
   std::shared_ptr<npu::aten::DeviceState> state;
   npu::aten::Program program;
   npu::MemoryShare share;
+  std::vector<npu::AliasPair> aliases;
   npu::RunBreak stop = {};
 };
 
@@ -100,7 +103,7 @@ npu_memory_bytes model_bytes(const Graph& graph, std::uint64_t blob_size);
 /// The functions of the table that are not in aten_backend.cpp.
 #define NPU_FUNCTIONS                                                                           \
   buffer_create, buffer_wrap, buffer_free, buffer_write, buffer_read, buffer_map, buffer_unmap, \
-      blob_memory, model_memory, device_memory
+      blob_memory, blob_report, model_memory, device_memory
 NPU_EACH(NPU_DECLARE, NPU_FUNCTIONS)
 
 }  // namespace npu::aten

@@ -501,8 +501,6 @@ constexpr Decomposition kDecompositions[] = {
      "length_mask(Tensor? positions=None, Tensor? valid=None, *, str operands, int keys, bool "
      "causal=False, int window=-1) -> Tensor",
      When::kAlways, &boxed<&length_mask>},
-    {"npu.tail", "tail(Tensor self, Tensor valid, *, int dim, str fill='zero') -> Tensor",
-     When::kAlways, &boxed<&tail>},
     {"npu.segment_reduce",
      "segment_reduce(Tensor self, Tensor offsets, Tensor? indices=None, Tensor? weights=None, *, "
      "str reduce='sum') -> Tensor",

@@ -22,6 +22,7 @@
 
 #include "aten_types.hpp"
 #include "device/custom_op_library.hpp"
+#include "in_place.hpp"
 #include "support/text.hpp"
 
 namespace npu::aten {
@@ -317,6 +318,20 @@ std::unique_ptr<Operation> OpRegistry::make_operation(const std::string& op_type
     operation->kind = op_type == kBody ? Operation::Kind::kBody : Operation::Kind::kGetItem;
     return operation;
   }
+  if (const auto form = in_place_op(op_type)) {
+    if (const auto handle = find_handle(*form); handle && has_cpu_kernel(*handle)) {
+      *operation = operation_of(*handle);
+      return operation;
+    }
+  }
+  if (const Decomposition* form = in_place_decomposition(op_type)) {
+    operation->kind = Operation::Kind::kDecomposition;
+    operation->decomposition = form;
+    operation->schema = parse_schema(op_type, form->schema);
+    operation->traits.resize(operation->schema.arguments.size());
+    operation->traits.front().written = true;
+    return operation;
+  }
   const auto handle = find_handle(op_type);
   const Decomposition* const decomposition = find_decomposition(op_type);
   if (decomposition != nullptr &&
@@ -380,6 +395,9 @@ void OpRegistry::visit(
   for (const Decomposition& row : decompositions()) {
     if (row.when == Decomposition::When::kMissing && find_handle(row.op_type)) continue;
     visitor(std::string(row.op_type), "decomposition");
+  }
+  for (const Decomposition& row : in_place_decompositions()) {
+    if (!find_handle(row.op_type)) visitor(std::string(row.op_type), "decomposition");
   }
   for (const auto& entry : custom_ops_) visitor(entry.first, "custom");
   visitor(std::string(kGetItem), "builtin");

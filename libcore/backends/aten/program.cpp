@@ -83,7 +83,7 @@ std::string first_line(std::string_view text) {
   return std::string(text);
 }
 
-void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs,
+void Program::run(std::span<at::Tensor> inputs, std::vector<at::Tensor>& outputs,
                   const RunBreak& stop) {
   for (;;) {
     const auto prefix = [&] {
@@ -98,7 +98,8 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
     try {
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const Slot slot = inputs_[i].slot;
-        if (slot != kNoSlot) values_[static_cast<std::size_t>(slot)] = inputs[i];
+        if (slot == kNoSlot) continue;
+        values_[static_cast<std::size_t>(slot)] = has_run_ ? std::move(inputs[i]) : inputs[i];
       }
       execute(stop);
       current_ = steps_.size();
@@ -112,6 +113,7 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
         output = output.resolve_conj().resolve_neg().contiguous();
         if (output.use_count() != 1 || output.storage().use_count() != 1) output = output.clone();
       }
+      has_run_ = true;
       return;
     } catch (const StatusError&) {
       forget_values();
@@ -122,7 +124,7 @@ void Program::run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& o
     } catch (const c10::Error& error) {
       forget_values();
       const std::string text = first_line(error.what_without_backtrace());
-      if (widen(text)) continue;
+      if (!has_run_ && widen(text)) continue;
       const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
                           text.find("can't allocate memory") != std::string::npos ||
                           text.find("not enough memory") != std::string::npos;

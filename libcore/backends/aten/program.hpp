@@ -77,9 +77,11 @@ struct Step {
 class Program {
  public:
   /// Results follow the sub-IR's graph_outputs: contiguous, and none shares memory. Throws
-  /// StatusError; the program can run again after that. Asks `stop` before each step.
-  void run(std::span<const at::Tensor> inputs, std::vector<at::Tensor>& outputs,
-           const RunBreak& stop);
+  /// StatusError; the program can run again after that. Asks `stop` before each step. Once it
+  /// has_run, it takes its inputs, and may write into those that nobody else holds.
+  void run(std::span<at::Tensor> inputs, std::vector<at::Tensor>& outputs, const RunBreak& stop);
+  /// To its end. Only before that can a run begin again, with its inputs.
+  bool has_run() const noexcept { return has_run_; }
 
   const std::vector<StepResult>& inputs() const noexcept { return inputs_; }
   const std::vector<StepResult>& outputs() const noexcept { return outputs_; }
@@ -107,6 +109,7 @@ class Program {
   std::vector<StepResult> outputs_;
   std::vector<std::uint64_t> node_times_;
   torch::jit::Stack stack_;
+  bool has_run_ = false;
   std::size_t current_ = 0;  // the step that runs, for messages
 };
 

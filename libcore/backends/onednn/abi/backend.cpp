@@ -420,9 +420,20 @@ void check_arguments(const npu_program& program, const npu_run_args& args) {
   require(args.outputs != nullptr || args.output_count == 0, "outputs is null");
 }
 
+/// Whether an output is the buffer of no input but that which it is paired with.
+bool is_apart_or_paired(const Program& program, const npu_run_args& args, std::uint64_t output) {
+  for (std::uint64_t i = 0; i < args.input_count; ++i) {
+    if (args.inputs[i] != args.outputs[output]) continue;
+    const bool is_paired = std::ranges::any_of(program.aliases(), [&](const AliasRecord& alias) {
+      return alias.input == i && alias.output == output;
+    });
+    if (!is_paired) return false;
+  }
+  return true;
+}
+
 void place_arguments(npu_program& program, const npu_run_args& args) {
   const Program& loaded = *program.program;
-  const auto* inputs_end = args.inputs + args.input_count;
   for (std::uint64_t i = 0; i < args.input_count; ++i) {
     require(args.inputs[i] != nullptr, "an input is null");
     check_buffer(*args.inputs[i], loaded.inputs()[i], "input");
@@ -433,7 +444,7 @@ void place_arguments(npu_program& program, const npu_run_args& args) {
     require(output != nullptr, "an output is null");
     check_buffer(*output, loaded.outputs()[i], "output");
     require(output->is_writable, "an output can only be read");
-    require(std::find(args.inputs, inputs_end, output) == inputs_end &&
+    require(is_apart_or_paired(loaded, args, i) &&
                 std::find(args.outputs, args.outputs + i, output) == args.outputs + i,
             "an output buffer is passed twice, or as an input, too");
     program.outputs[i] = output->data;
@@ -473,7 +484,8 @@ npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context,
 
 npu_backend make_table() {
   static constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel",  "check",
-                                              "taps",      "layouts",      "entries", nullptr};
+                                              "taps",      "layouts",      "entries", "alias",
+                                              nullptr};
   npu_backend table = empty_table(kFeatures);
   NPU_EACH(NPU_PLACE, NPU_FUNCTIONS, device_open, device_close, compile, model_load, model_free,
            program_create, program_free, run, blob_report, list_ops, program_cancel, check)

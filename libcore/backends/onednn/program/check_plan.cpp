@@ -2,7 +2,8 @@
 // Whether a plan that came from a file can run: buffers are what inputs, outputs and constants say,
 // every operand lies in its buffer, is aligned, of a kind that may be read or written, written
 // before it is read, and apart from what the same step writes; what is alive at the same time lies
-// apart in the arena. What a kernel touches is its footprint's to say, what a primitive touches
+// apart in the arena; an input that an output may take the place of is not read behind its first
+// step. What a kernel touches is its footprint's to say, what a primitive touches
 // the layouts'. O(steps + buffers * log(buffers)).
 #include "program/check_plan.hpp"
 
@@ -130,6 +131,26 @@ class Checker {
             "an output has no buffer");
   }
 
+  /// Pairs of an input and an output of one type; each is in one of them at most.
+  void check_aliases() {
+    state_target_.assign(plan_.buffers.size(), kNone);
+    std::vector<bool> inputs(plan_.inputs.size(), false);
+    std::vector<bool> outputs(plan_.outputs.size(), false);
+    for (const AliasRecord& alias : plan_.aliases) {
+      require(alias.input < inputs.size() && alias.output < outputs.size() &&
+                  !inputs[alias.input] && !outputs[alias.output],
+              "an alias is no pair of an input and an output");
+      inputs[alias.input] = outputs[alias.output] = true;
+      const TensorBinding& input = plan_.inputs[alias.input];
+      const TensorBinding& output = plan_.outputs[alias.output];
+      require(input.dtype == output.dtype && input.shape == output.shape &&
+                  input.layout == output.layout,
+              "an alias is a pair of tensors that differ");
+      const std::size_t from = find_bound(BufferKind::kInput, alias.input);
+      if (from != kNone) state_target_[from] = find_bound(BufferKind::kOutput, alias.output);
+    }
+  }
+
   void check_step(StepRecord& step, std::size_t primitive_scratch) {
     const auto number = static_cast<std::size_t>(&step - plan_.steps.data());
     require(step.node >= -1 && step.node < static_cast<std::int64_t>(plan_.node_count),
@@ -173,6 +194,9 @@ class Checker {
     const BufferKind kind = plan_.buffers[tap.source.buffer].kind;
     const bool is_given = kind == BufferKind::kInput || kind == BufferKind::kConstant;
     require(is_given || first_write_[tap.source.buffer] < tap.steps, "no step has written it");
+    const std::size_t target = state_target_[tap.source.buffer];
+    require(target == kNone || tap.steps <= first_write_[target],
+            "a step may have overwritten it, since an output may lie there");
   }
 
   void check_taps() const {
@@ -218,18 +242,33 @@ class Checker {
         (kind != BufferKind::kArena && kind != BufferKind::kOutput) || is_written(operand.buffer),
         "no step has written it");
     const OperandRecord& target = step.operands.back();
-    if (operand.buffer != target.buffer) return;
+    const std::size_t aliased = state_target_[operand.buffer];
+    require(aliased == kNone || !is_written(aliased),
+            "a step may have overwritten it, since an output may lie there");
+    if (operand.buffer != target.buffer && aliased != target.buffer) return;
     const bool apart = operand.offset_bytes >= target.offset_bytes + write.bytes ||
                        target.offset_bytes >= operand.offset_bytes + access.bytes;
     const bool in_place = access.may_be_target && operand.offset_bytes == target.offset_bytes;
     require(apart || in_place, "it overlaps what the step writes");
   }
 
+  std::size_t find_bound(BufferKind kind, std::size_t index) const {
+    const auto found = std::ranges::find_if(plan_.buffers, [&](const BufferRecord& buffer) {
+      return buffer.kind == kind && buffer.index == index;
+    });
+    return found == plan_.buffers.end()
+               ? kNone
+               : static_cast<std::size_t>(found - plan_.buffers.begin());
+  }
+
   bool is_written(std::size_t buffer) const { return first_write_[buffer] != SIZE_MAX; }
 
   PlanRecord& plan_;
   std::span<const std::size_t> constant_bytes_;
-  std::vector<std::size_t> first_write_;  ///< by buffer: the step, in whole or in part;
+  static constexpr std::size_t kNone = SIZE_MAX;
+  std::vector<std::size_t> first_write_;  ///< by buffer: the step, in whole or in part
+  /// By buffer: of an input, that of the output that may lie there; kNone.
+  std::vector<std::size_t> state_target_;
   bool grew_ = false;
 };
 
@@ -275,6 +314,7 @@ void check_plan(PlanRecord& plan, std::span<const std::size_t> scratch_bytes,
   try {
     Checker checker(plan, constant_bytes);
     checker.check_buffers();
+    checker.check_aliases();
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       try {
         checker.check_step(plan.steps[i], scratch_bytes[i]);

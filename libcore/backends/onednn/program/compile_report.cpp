@@ -135,6 +135,10 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
   }
   Json taps = Json::array();
   for (const TapRecord& tap : stored.record.taps) taps.push_back(tap.tensor.name);
+  Json aliases = Json::object();
+  for (const AliasRecord& alias : plan.aliases) {
+    aliases[plan.outputs[alias.output].name] = alias.is_in_place ? "in_place" : "copied";
+  }
   Json report = {{"nodes", graph.nodes().size()},
                  {"kernels", plan.steps.size()},
                  {"reorders", reorders},
@@ -145,6 +149,7 @@ std::string compile_report(const Graph& graph, const Plan& plan, const StoredPla
                  {"precision", precision},
                  {"splits", std::move(splits)},
                  {"taps", std::move(taps)},
+                 {"aliases", std::move(aliases)},
                  {"steps", std::move(steps)}};
   if (precision == "bf16") {
     report["computes_in"] = plan.computes_in_bfloat16 ? "bfloat16" : "float32";

@@ -108,6 +108,7 @@ struct Plan {
   std::vector<PlanSplit> splits;
   bool computes_in_bfloat16 = false;  ///< where the sub-IR has float32
   std::vector<TapRecord> taps;        ///< results that a run can give, too, by `steps`
+  std::vector<AliasRecord> aliases;   ///< outputs that may be the buffer of an input
   /// By output: what the layout is called that it is computed in; empty if it has no name.
   std::vector<std::string_view> native_layouts;
 };

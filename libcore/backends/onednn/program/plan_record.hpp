@@ -133,6 +133,13 @@ struct TapRecord {
   std::uint64_t steps = 0;  ///< that are done when it is there; later ones may overwrite it
 };
 
+/// An output that may be the buffer of an input, whose content no step needs once it is begun.
+struct AliasRecord {
+  std::uint64_t input = 0;   ///< its place among the inputs
+  std::uint64_t output = 0;  ///< among the outputs
+  bool is_in_place = false;  ///< what the steps do not write stays where it is; else it is copied
+};
+
 /// A plan as a blob keeps it: what load needs to run it, as plain numbers.
 struct PlanRecord {
   std::uint64_t node_count = 0;
@@ -142,6 +149,7 @@ struct PlanRecord {
   std::vector<BufferRecord> buffers;
   std::vector<StepRecord> steps;
   std::vector<TapRecord> taps;  ///< by `steps`
+  std::vector<AliasRecord> aliases;
 };
 
 template <>
@@ -162,6 +170,7 @@ NPU_FIELDS(PrimitiveRecord, kind, algorithm, alpha, beta, axis, has_bias, has_sc
            source_zero_point, weights_zero_point, target_zero_point, post_ops, layouts);
 NPU_FIELDS(StepRecord, node, operands, scratch_bytes, scratch_offset, kernel, primitive);
 NPU_FIELDS(TapRecord, tensor, type, layout, source, steps);
-NPU_FIELDS(PlanRecord, node_count, arena_bytes, inputs, outputs, buffers, steps, taps);
+NPU_FIELDS(AliasRecord, input, output, is_in_place);
+NPU_FIELDS(PlanRecord, node_count, arena_bytes, inputs, outputs, buffers, steps, taps, aliases);
 
 }  // namespace npu::onednn

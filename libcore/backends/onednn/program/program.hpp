@@ -73,6 +73,8 @@ class Program {
 
   const std::vector<TensorBinding>& inputs() const noexcept { return plan_.inputs; }
   const std::vector<TensorBinding>& outputs() const noexcept { return plan_.outputs; }
+  /// Outputs that a run may be given at the address of an input.
+  const std::vector<AliasRecord>& aliases() const noexcept { return plan_.aliases; }
   /// What a run can give besides the outputs, in the order in which it comes to be.
   const std::vector<TapRecord>& taps() const noexcept { return plan_.taps; }
   /// One of them, by its number, and where its row-major content goes.

@@ -124,6 +124,7 @@ StoredPlan store_plan(const Plan& plan) {
   record.node_count = plan.node_count;
   record.inputs = plan.inputs;
   record.outputs = plan.outputs;
+  record.aliases = plan.aliases;
   const std::vector<std::int64_t> numbers = number_buffers(plan);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] >= 0) record.buffers.push_back(record_of(plan.buffers[i]));
@@ -164,6 +165,7 @@ Plan restore_plan(PlanRecord record, std::span<const PackedConstant> constants,
   plan.inputs = std::move(record.inputs);
   plan.outputs = std::move(record.outputs);
   plan.taps = std::move(record.taps);
+  plan.aliases = std::move(record.aliases);
   plan.constants.resize(constants.size());
   for (const BufferRecord& buffer : record.buffers) {
     const BufferId id = add_buffer(plan, buffer.kind, buffer.bytes, buffer.index, buffer.offset);

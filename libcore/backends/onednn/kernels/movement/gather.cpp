@@ -268,6 +268,7 @@ bool copy_indexed(const IndexedCopy& call, const IndexedCopy::Operands& operands
   constexpr std::int64_t kPiece = 4096;
   const bool is_cut = rows == 1 && width > kPiece;
   const std::int64_t length = is_cut ? kPiece : width;
+  // A tensor that is overwritten where it lies needs no copy.
   if (call.scatters && operands.target != operands.indexed) {
     std::memcpy(operands.target, operands.indexed,
                 static_cast<std::size_t>(call.count) * sizeof(T));

@@ -21,7 +21,7 @@ void CopyParts::run(const Operands& operands) const {
     const std::byte* from =
         operands.sources[static_cast<std::size_t>(part.source)] + part.from * size;
     std::byte* to = operands.target + part.to * size;
-    // What lies where it shall is no copy: a tensor that is overwritten in its own memory.
+    // A tensor that is overwritten where it lies.
     if (from == to && part.copy.source_strides == part.copy.target_strides) continue;
     part.copy.run({from, to});
   }
@@ -125,6 +125,15 @@ Reach reach_of(const std::vector<std::int64_t>& extents, const std::vector<std::
   return reach;
 }
 
+/// Whether its first operand is what the others are copied over, as it lies.
+bool is_overwritten(const CopyParts& kernel) {
+  const CopyParts::Part& first = kernel.parts.front();
+  return first.source == 0 && first.from == first.to &&
+         first.copy.source_strides == first.copy.target_strides &&
+         std::all_of(kernel.parts.begin() + 1, kernel.parts.end(),
+                     [](const CopyParts::Part& part) { return part.source != 0; });
+}
+
 }  // namespace
 
 Footprint footprint(const CopyParts& kernel) {
@@ -149,15 +158,11 @@ Footprint footprint(const CopyParts& kernel) {
   }
   // What bounds the time by the memory.
   require(written.value() / 16 <= target.value(), "parts lie over each other too often");
-  // A tensor whose parts all stay where they lie may be the target.
-  std::vector<bool> stays(reads.size(), true);
-  for (const CopyParts::Part& part : kernel.parts) {
-    if (part.from == part.to && part.copy.source_strides == part.copy.target_strides) continue;
-    stays[static_cast<std::size_t>(part.source)] = false;
-  }
   FootprintBuilder builder;
   const auto bytes = static_cast<std::int64_t>(size);
-  for (std::size_t i = 0; i < reads.size(); ++i) builder.read(reads[i], bytes, stays[i]);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    builder.read(reads[i], bytes, i == 0 && is_overwritten(kernel));
+  }
   return builder.write(target, bytes).done();
 }
 

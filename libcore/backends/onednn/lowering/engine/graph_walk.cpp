@@ -146,6 +146,7 @@ Plan GraphWalk::run(const Checkpoint& checkpoint, const LayoutNames& boundaries)
   binds_outputs_ = true;
   bind_outputs(boundaries);
   resolve_parts();
+  bind_aliases();
   collect_constants();
   collect_taps();
   note_splits();

@@ -33,6 +33,8 @@ class GraphWalk final : private Lowering {
   void resolve_parts();
   void collect_constants();
   void collect_taps();
+  void bind_aliases();
+  void write_at_the_end(std::size_t number, BufferId output);
 };
 
 }  // namespace npu::onednn
