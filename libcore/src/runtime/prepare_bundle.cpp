@@ -10,6 +10,7 @@
 #include "runtime/prepared_model.hpp"
 #include "runtime/run_inputs.hpp"
 #include "runtime/run_options.hpp"
+#include "runtime/session/step_tensors.hpp"
 #include "runtime/tap_tensors.hpp"
 #include "runtime/whole_weights.hpp"
 #include "support/elapsed.hpp"
@@ -72,7 +73,7 @@ PreparedModel prepare_entry(const Bundle& bundle, std::size_t entry, Graph& grap
   model.weights = bundled_weights(bundle, graph, entry);
   model.partitions = bundled_partitions(bundle, model.plan, model.target, entry);
   find_bundled_taps(graph, options, model);
-  check_options(options, graph.graph_outputs().size() + model.taps.size(), model.target);
+  check_options(options, plain_outputs(graph).size() + model.taps.size(), model.target);
   check_bundled_blobs(model.partitions, model.target, reference_options(options), bundle.name(),
                       model.devices, diagnostics);
   model.ready_ms = bundle.open_ms() + milliseconds_since(start);
@@ -100,7 +101,8 @@ PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelO
   model.request = std::move(request);
   model.inputs = model.request
                      ? entry_inputs(graph, *model.request)
-                     : gather_inputs(graph, options.inputs, options.random_inputs, diagnostics);
+                     : gather_inputs(graph, options.inputs, options.random_inputs, diagnostics,
+                               options.steps);
   return model;
 }
 

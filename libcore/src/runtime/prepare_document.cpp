@@ -15,6 +15,7 @@
 #include "runtime/prepared_model.hpp"
 #include "runtime/run_inputs.hpp"
 #include "runtime/run_options.hpp"
+#include "runtime/session/step_tensors.hpp"
 #include "runtime/tap_tensors.hpp"
 
 namespace npu {
@@ -122,9 +123,10 @@ class DocumentPreparation {
   /// Nothing is compiled if there is a fault.
   void compile(PlacedModel placed, Diagnostics& diagnostics) {
     model_.target = std::move(placed.target);
-    check_options(options_, graph_.graph_outputs().size() + taps_.size(), model_.target);
+    check_options(options_, plain_outputs(graph_).size() + taps_.size(), model_.target);
     if (!inputs_ && with_inputs_ == WithInputs::kYes) {
-      inputs_ = gather_inputs(graph_, options_.inputs, options_.random_inputs, of_inputs_);
+      inputs_ = gather_inputs(graph_, options_.inputs, options_.random_inputs, of_inputs_,
+                               options_.steps);
     }
     add_all(of_inputs_, diagnostics);
     model_.weights = load_weights(graph_, weights_, diagnostics);

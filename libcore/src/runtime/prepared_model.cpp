@@ -9,6 +9,7 @@
 #include "device/backend.hpp"
 #include "npu/support/log.hpp"
 #include "runtime/executor/tap_places.hpp"
+#include "runtime/session/step_tensors.hpp"
 
 namespace npu {
 
@@ -57,7 +58,9 @@ std::vector<std::string> take_taps(const Graph& graph, PreparedModel& model,
 
 std::vector<std::string> output_names(const Graph& graph, const PreparedModel& model) {
   std::vector<std::string> names;
-  for (const TensorId id : graph.graph_outputs()) names.push_back(graph.tensor(id).name);
+  for (const std::size_t i : plain_outputs(graph)) {
+    names.push_back(graph.tensor(graph.graph_outputs()[i]).name);
+  }
   names.insert(names.end(), model.taps.begin(), model.taps.end());
   return names;
 }

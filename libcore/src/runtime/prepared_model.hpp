@@ -74,7 +74,7 @@ std::unique_ptr<Executor> load_executor(const Graph& graph, PreparedModel& model
 std::vector<std::string> take_taps(const Graph& graph, PreparedModel& model,
                                    const std::vector<std::string>& names);
 
-/// What a run gives, by name: the graph's outputs, and behind them the taps.
+/// What a run gives, by name: the graph's outputs that are no states, and behind them the taps.
 std::vector<std::string> output_names(const Graph& graph, const PreparedModel& model);
 
 }  // namespace npu

@@ -9,6 +9,8 @@
 #include "npu/runtime/executor.hpp"
 #include "runtime/groups/compare_groups.hpp"
 #include "runtime/run_options.hpp"
+#include "runtime/session/step_runs.hpp"
+#include "runtime/session/step_tensors.hpp"
 #include "runtime/tap_tensors.hpp"
 
 namespace npu {
@@ -34,7 +36,9 @@ ReferenceRuns::ReferenceRuns(const Graph& graph, const PreparedModel& model,
       tolerance_{.rtol = options.rtol,
                  .atol = options.atol,
                  .is_narrow = is_narrow_precision(options.precision)} {
-  if (measures_precision(options) || options.groups.wanted()) {
+  measures_precision_ =
+      measures_precision(options) && graph.npu_member("states") == nullptr;
+  if (measures_precision_ || options.groups.wanted()) {
     weights_ = model.load_weights(graph, diagnostics);
     if (diagnostics.has_errors()) return;
     fold_constants(graph, model.target, compile_options(options), nullptr, weights_);
@@ -61,7 +65,7 @@ void ReferenceRuns::compare(const std::vector<Tensor>& outputs, const OpenDevice
     report.expect =
         compare_outputs(names_, outputs, expected_outputs(names_, options_.expect), tolerance_);
   }
-  if (measures_precision(options_)) report.worst_relative_error = precision_error(outputs, open);
+  if (measures_precision_) report.worst_relative_error = precision_error(outputs, open);
   if (!options_.verify_device.empty()) report.verify = verify(outputs, open);
   if (options_.groups.wanted()) report.groups = compare_by_group(open);
 }
@@ -84,8 +88,12 @@ ComparisonReport ReferenceRuns::verify(const std::vector<Tensor>& outputs,
       compile_and_load(graph, plan, model_.target, model_.request ? exact_weights_ : whole_weights_,
                        reference_options(options_), open);
   RunRecord record;
+  const std::vector<Tensor>& inputs = model_.request ? model_.request->inputs : model_.inputs;
   const std::vector<Tensor> expected =
-      reference.run(model_.request ? model_.request->inputs : model_.inputs, &record);
+      graph.npu_member("states") == nullptr
+          ? reference.run(inputs, &record)
+          : run_steps_on_host(reference, graph, inputs, states_before(options_).values,
+                              options_.steps, record);
   ComparisonReport report =
       compare_outputs(names_, outputs, {expected.begin(), expected.end()}, tolerance_);
   report.device = options_.verify_device;

@@ -36,6 +36,7 @@ class ReferenceRuns {
   const RunModelOptions& options_;
   std::vector<std::string> names_;  // of the outputs
   ToleranceOptions tolerance_;
+  bool measures_precision_ = false;
   std::vector<Tensor> weights_;  // every weight of the graph, folded results included
   Graph whole_;                  // with nothing folded: another way to the same results
   std::vector<Tensor> whole_weights_;

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "runtime/random_tensor.hpp"
+#include "runtime/session/step_tensors.hpp"
 #include "tensor/npy.hpp"
 #include "tensor/onnx_tensor.hpp"
 
@@ -48,9 +50,11 @@ TensorId find_input(const Graph& graph, std::string_view name) {
 /// gives one message.
 class InputGatherer {
  public:
-  InputGatherer(const Graph& graph, Diagnostics& diagnostics)
+  InputGatherer(const Graph& graph, Diagnostics& diagnostics, std::optional<std::int64_t> steps)
       : graph_(graph),
         diagnostics_(diagnostics),
+        steps_(steps),
+        states_(state_inputs(graph)),
         inputs_(graph.graph_inputs().size()),
         given_(inputs_.size(), 0) {}
 
@@ -66,9 +70,15 @@ class InputGatherer {
 
   std::vector<Tensor> finish(std::optional<std::uint64_t> seed) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (given_[i] != 0) continue;
       const TensorId id = graph_.graph_inputs()[i];
-      if (seed) {
+      if (given_[i] != 0 || states_.contains(id)) continue;
+      if (seed && steps_) {
+        OutputStack stack(*steps_);
+        for (std::int64_t step = 0; step < *steps_; ++step) {
+          stack.add({random_input(graph_, id, *seed + static_cast<std::uint64_t>(step))});
+        }
+        inputs_[i] = stack.take().front();
+      } else if (seed) {
         inputs_[i] = random_input(graph_, id, *seed);
       } else {
         diagnostics_.error({.file = graph_.file}, "input '" + graph_.tensor(id).name +
@@ -126,12 +136,20 @@ class InputGatherer {
 
   void place(TensorId id, const Tensor& tensor, const std::string& file) {
     const TensorInfo& info = graph_.tensor(id);
-    const bool fits = tensor.dtype() == info.dtype && tensor.shape() == info.shape;
-    if (!fits) {
+    Shape stacked = info.shape;
+    stacked.insert(stacked.begin(), steps_.value_or(0));
+    const bool has_shape = tensor.shape() == info.shape || (steps_ && tensor.shape() == stacked);
+    const bool is_state = states_.contains(id);
+    const bool fits = tensor.dtype() == info.dtype && has_shape && !is_state;
+    if (is_state) {
+      diagnostics_.error({.file = file},
+                         "input '" + info.name + "' is a state; give its value with --state-in");
+    } else if (!fits) {
       diagnostics_.error({.file = file}, "input '" + info.name + "' is " +
                                              type_text(tensor.dtype(), tensor.shape()) +
                                              ", the graph says " +
-                                             type_text(info.dtype, info.shape));
+                                             type_text(info.dtype, info.shape) +
+                                             (steps_ ? ", or " + shape_text(stacked) : ""));
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (graph_.graph_inputs()[i] != id) continue;
@@ -142,6 +160,8 @@ class InputGatherer {
 
   const Graph& graph_;
   Diagnostics& diagnostics_;
+  const std::optional<std::int64_t> steps_;
+  const std::set<TensorId> states_;
   std::vector<Tensor> inputs_;
   std::vector<char> given_;
 };
@@ -149,8 +169,9 @@ class InputGatherer {
 }  // namespace
 
 std::vector<Tensor> gather_inputs(const Graph& graph, const std::vector<InputFile>& files,
-                                  std::optional<std::uint64_t> seed, Diagnostics& diagnostics) {
-  InputGatherer gatherer(graph, diagnostics);
+                                  std::optional<std::uint64_t> seed, Diagnostics& diagnostics,
+                                  std::optional<std::int64_t> steps) {
+  InputGatherer gatherer(graph, diagnostics, steps);
   for (const InputFile& file : files) gatherer.read(file);
   return gatherer.finish(seed);
 }

@@ -21,6 +21,7 @@
 #include "runtime/run_inputs.hpp"
 #include "runtime/run_options.hpp"
 #include "runtime/run_summary.hpp"
+#include "runtime/session/step_runs.hpp"
 #include "runtime/timed_runs.hpp"
 #include "runtime/trace.hpp"
 
@@ -61,6 +62,10 @@ RunReport report_of(const Graph& graph, const PreparedModel& model, const Execut
   report.first_ms = runs.first.total_us / 1000;
   report.load_ms = model.ready_ms + executor.load_ms();
   report.int8_macs = executor.int8_macs();
+  report.states = executor.states();
+  if (!report.states.empty()) {
+    report.position = states_before(options).position + options.steps.value_or(1);
+  }
   report.backends = executor.backend_versions();
   report.is_cut_short = runs.is_cut_short;
   report.is_late = runs.is_late;
@@ -98,6 +103,12 @@ Runs run_and_recover(std::unique_ptr<Executor>& executor,
 /// Runs, compares, times and reports.
 RunReport run_prepared(const Graph& graph, PreparedModel& model, const RunModelOptions& options,
                        Diagnostics& diagnostics) {
+  const bool has_states = graph.npu_member("states") != nullptr;
+  check_step_options(options, has_states);
+  if (options.steps && model.request && !model.request->is_exact) {
+    throw Error(ErrorCode::kUsage, "--steps: the inputs are smaller than the entry '" +
+                                       model.request->entry_name + "'; steps are not padded");
+  }
   const ReferenceRuns references(graph, model, options, diagnostics);
   if (diagnostics.has_errors()) return {};
   ExecutorOptions devices = executor_options(options);
@@ -105,12 +116,19 @@ RunReport run_prepared(const Graph& graph, PreparedModel& model, const RunModelO
   devices.times = !options.trace.empty();
   devices.queues = true;  // those of references block, beside queues that are open
   std::unique_ptr<Executor> loaded;
+  if (has_states) devices.states = std::make_shared<DeviceStates>();
   const auto load = [&] { return load_executor(graph, model, devices); };
-  Runs runs = run_and_recover(loaded, load, model.inputs, options, model.devices);
+  Runs runs;
+  if (has_states) {
+    loaded = load();
+    runs = run_steps(*loaded, *devices.states, graph, model.inputs, options);
+  } else {
+    runs = run_and_recover(loaded, load, model.inputs, options, model.devices);
+  }
   const Executor& executor = *loaded;
   // A run that was in its last step when it was asked to end has ended well.
   if (options.executor.stop != nullptr) options.executor.stop->check_asked();
-  if (model.request) cut_outputs(*model.request, output_names(graph, model), runs.outputs);
+  if (model.request && !options.steps) cut_outputs(*model.request, output_names(graph, model), runs.outputs);
   RunReport report = report_of(graph, model, executor, runs, options);
   OpenDevices open = executor.devices();
   open.insert(model.devices.begin(), model.devices.end());

@@ -116,6 +116,26 @@ Json comparison_json(const ComparisonReport& comparison) {
   return json;
 }
 
+/// What a step does with each state, and what that costs.
+void add_states(const RunReport& report, Json& json) {
+  std::int64_t bytes = 0;
+  std::int64_t copied = 0;
+  std::int64_t moved = 0;
+  for (const StateUse& state : report.states) {
+    json["states"].push_back({{"name", state.name},
+                              {"path", state_path_name(state.path)},
+                              {"bytes", state.bytes},
+                              {"device", state.device}});
+    bytes += state.bytes;
+    copied += state.copied_bytes;
+    moved += state.transfer_bytes;
+  }
+  json["state_bytes"] = bytes;
+  json["state_copied_bytes"] = copied;
+  json["state_transfer_bytes"] = moved;
+  json["position"] = report.position;
+}
+
 Json bench_json(const RunReport& report) {
   const BenchSummary& bench = *report.bench;
   return {{"runs", bench.runs},
@@ -210,6 +230,7 @@ Json run_report_json(const RunReport& report) {
     json["in_flight"] = {{"runs", report.in_flight->runs},
                          {"same_outputs", report.in_flight->is_same}};
   }
+  if (!report.states.empty()) add_states(report, json);
   if (report.is_cut_short || report.is_late) json["deadline_over"] = true;
   if (report.recovered != 0) json["recovered"] = report.recovered;
   if (report.expect) json["expect"] = comparison_json(*report.expect);
@@ -241,6 +262,15 @@ std::string comparison_table(const ComparisonReport& comparison) {
            scientific_text(found.max_rel),
            std::to_string(found.out_of_tolerance) + " of " + std::to_string(found.elements)});
     }
+  }
+  return table_text(rows);
+}
+
+std::string states_table(const RunReport& report) {
+  Rows rows{{"state", "device", ">bytes", "path"}};
+  for (const StateUse& state : report.states) {
+    rows.push_back({printable_text(state.name), state.device, std::to_string(state.bytes),
+                    state_path_name(state.path)});
   }
   return table_text(rows);
 }
@@ -343,6 +373,7 @@ std::string format_run_report(const RunReport& report) {
                      family_line(report);
   if (!report.memory.empty()) text += format_memory_needs(report.memory) + "\n";
   if (!report.taps.empty()) text += taps_table(report) + "\n";
+  if (!report.states.empty()) text += states_table(report) + "\n";
   text += totals_table(report);
   if (report.expect) {
     text += "\nagainst the expected outputs\n" + comparison_table(*report.expect);

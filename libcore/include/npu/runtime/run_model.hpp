@@ -35,6 +35,11 @@ struct RunModelOptions {
   /// Of a bundle with a template: sizes that the inputs do not say.
   std::map<std::string, std::int64_t, std::less<>> sizes;
   std::optional<std::uint64_t> random_inputs;
+  /// Of a model with states: so many steps, one after the other. An input may have one more
+  /// dimension, in front, with a part for each step, and outputs do. Nothing: one step, without it.
+  std::optional<std::int64_t> steps;
+  std::string state_in;   ///< safetensors with the states before the first step; empty: zero
+  std::string state_out;  ///< file to write with the states after the last one
   std::string outputs;            ///< file to write: safetensors, or .npy for a single output
   std::vector<InputFile> expect;  ///< safetensors with the expected outputs
   std::string verify_device;  ///< device of the target to run the whole graph on, for comparison

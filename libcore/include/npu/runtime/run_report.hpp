@@ -137,6 +137,8 @@ struct RunReport {
   std::map<std::string, std::string> backends;  ///< version by name
   std::optional<BenchSummary> bench;
   std::optional<InFlightSummary> in_flight;    ///< with more than one
+  std::vector<StateUse> states;                ///< of the model
+  std::int64_t position = 0;                   ///< steps that led to their values
   bool is_cut_short = false;                   ///< some timed runs were not made by the deadline
   bool is_late = false;                        ///< the last run has ended after it
   std::int64_t recovered = 0;                  ///< times that a lost device was opened again

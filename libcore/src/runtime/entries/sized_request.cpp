@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "ir/bind_sizes.hpp"
@@ -14,6 +15,7 @@
 #include "runtime/entries/choose_entry.hpp"
 #include "runtime/entries/pad_rows.hpp"
 #include "runtime/run_inputs.hpp"
+#include "runtime/session/step_tensors.hpp"
 #include "support/json_fields.hpp"
 #include "support/text.hpp"
 #include "tensor/npy.hpp"
@@ -85,7 +87,8 @@ SizedRequest read_request(const Bundle& bundle, const RunModelOptions& options,
   request.is_exact = request.valid == entry.bound;
   request.exact = bind_sizes(model, request.valid, diagnostics);
   if (diagnostics.has_errors()) return request;
-  request.inputs = gather_inputs(request.exact, options.inputs, options.random_inputs, diagnostics);
+  request.inputs = gather_inputs(request.exact, options.inputs, options.random_inputs, diagnostics,
+                                 options.steps);
   return request;
 }
 
@@ -100,8 +103,13 @@ std::vector<Tensor> entry_inputs(const Graph& graph, SizedRequest& request) {
   std::vector<Tensor> inputs;
   std::vector<Shape> valid;
   std::vector<Shape> capacity;
+  const std::set<TensorId> states = state_inputs(graph);
   for (const TensorId id : graph.graph_inputs()) {
     const TensorInfo& info = graph.tensor(id);
+    if (states.contains(id)) {
+      inputs.emplace_back();
+      continue;
+    }
     const auto& exact = request.exact.graph_inputs();
     const auto found = std::find_if(exact.begin(), exact.end(), [&](TensorId other) {
       return request.exact.tensor(other).name == info.name;
