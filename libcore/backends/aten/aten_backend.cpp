@@ -334,9 +334,8 @@ npu_status program_create(npu_model* model, const npu_program_args* /*args*/, np
                                        "the program's scratch memory");
       model->first = make_program(*model, read_valid_graph(model->text, "blob"));
     }
-    *program =
-        new npu_program{model->state, *std::move(model->first), std::move(model->first_share),
-                        model->aliases};
+    *program = new npu_program{model->state, *std::move(model->first),
+                               std::move(model->first_share), model->aliases};
     model->first.reset();
   });
 }
@@ -376,9 +375,9 @@ void take_result(npu_buffer& buffer, at::Tensor result, const StepResult& expect
 
 /// Whether an output may be the buffer of an input.
 bool is_paired(const npu_program& program, std::uint64_t input, std::uint64_t output) {
-  return std::any_of(
-      program.aliases.begin(), program.aliases.end(),
-      [&](const AliasPair& pair) { return pair.input == input && pair.output == output; });
+  return std::any_of(program.aliases.begin(), program.aliases.end(), [&](const AliasPair& pair) {
+    return pair.input == input && pair.output == output;
+  });
 }
 
 /// What a state lies in becomes the program's alone, which then writes into it and gives it back.

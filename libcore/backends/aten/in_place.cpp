@@ -40,8 +40,7 @@ Tensor slice_scatter(const Tensor& self, const Tensor& src, std::int64_t dim,
   return overwrite(self, at::slice(self, dim, start, end, step), src);
 }
 
-Tensor select_scatter(const Tensor& self, const Tensor& src, std::int64_t dim,
-                      std::int64_t index) {
+Tensor select_scatter(const Tensor& self, const Tensor& src, std::int64_t dim, std::int64_t index) {
   return overwrite(self, self.select(dim, index), src);
 }
 

@@ -99,10 +99,9 @@ PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelO
       prepare_entry(bundle, request ? request->entry : 0, graph, options, {}, diagnostics);
   if (diagnostics.has_errors()) return model;
   model.request = std::move(request);
-  model.inputs = model.request
-                     ? entry_inputs(graph, *model.request)
-                     : gather_inputs(graph, options.inputs, options.random_inputs, diagnostics,
-                               options.steps);
+  model.inputs = model.request ? entry_inputs(graph, *model.request)
+                               : gather_inputs(graph, options.inputs, options.random_inputs,
+                                               diagnostics, options.steps);
   return model;
 }
 

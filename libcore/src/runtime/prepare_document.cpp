@@ -126,7 +126,7 @@ class DocumentPreparation {
     check_options(options_, plain_outputs(graph_).size() + taps_.size(), model_.target);
     if (!inputs_ && with_inputs_ == WithInputs::kYes) {
       inputs_ = gather_inputs(graph_, options_.inputs, options_.random_inputs, of_inputs_,
-                               options_.steps);
+                              options_.steps);
     }
     add_all(of_inputs_, diagnostics);
     model_.weights = load_weights(graph_, weights_, diagnostics);

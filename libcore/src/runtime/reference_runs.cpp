@@ -36,8 +36,7 @@ ReferenceRuns::ReferenceRuns(const Graph& graph, const PreparedModel& model,
       tolerance_{.rtol = options.rtol,
                  .atol = options.atol,
                  .is_narrow = is_narrow_precision(options.precision)} {
-  measures_precision_ =
-      measures_precision(options) && graph.npu_member("states") == nullptr;
+  measures_precision_ = measures_precision(options) && graph.npu_member("states") == nullptr;
   if (measures_precision_ || options.groups.wanted()) {
     weights_ = model.load_weights(graph, diagnostics);
     if (diagnostics.has_errors()) return;

@@ -128,7 +128,8 @@ RunReport run_prepared(const Graph& graph, PreparedModel& model, const RunModelO
   const Executor& executor = *loaded;
   // A run that was in its last step when it was asked to end has ended well.
   if (options.executor.stop != nullptr) options.executor.stop->check_asked();
-  if (model.request && !options.steps) cut_outputs(*model.request, output_names(graph, model), runs.outputs);
+  if (model.request && !options.steps)
+    cut_outputs(*model.request, output_names(graph, model), runs.outputs);
   RunReport report = report_of(graph, model, executor, runs, options);
   OpenDevices open = executor.devices();
   open.insert(model.devices.begin(), model.devices.end());

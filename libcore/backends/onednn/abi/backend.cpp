@@ -483,9 +483,9 @@ npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context,
 }
 
 npu_backend make_table() {
-  static constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel",  "check",
-                                              "taps",      "layouts",      "entries", "alias",
-                                              nullptr};
+  static constexpr const char* kFeatures[] = {"wrap.host", "memory.limit", "cancel",
+                                              "check",     "taps",         "layouts",
+                                              "entries",   "alias",        nullptr};
   npu_backend table = empty_table(kFeatures);
   NPU_EACH(NPU_PLACE, NPU_FUNCTIONS, device_open, device_close, compile, model_load, model_free,
            program_create, program_free, run, blob_report, list_ops, program_cancel, check)

@@ -256,9 +256,8 @@ class Checker {
     const auto found = std::ranges::find_if(plan_.buffers, [&](const BufferRecord& buffer) {
       return buffer.kind == kind && buffer.index == index;
     });
-    return found == plan_.buffers.end()
-               ? kNone
-               : static_cast<std::size_t>(found - plan_.buffers.begin());
+    return found == plan_.buffers.end() ? kNone
+                                        : static_cast<std::size_t>(found - plan_.buffers.begin());
   }
 
   bool is_written(std::size_t buffer) const { return first_write_[buffer] != SIZE_MAX; }

@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "ir/device_reason.hpp"
+#include "ir/states_section.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
 #include "ops/op_name.hpp"
@@ -40,7 +41,7 @@ class Builder {
     }
     rename_devices();
     find_node_devices();
-    join_getitems();
+    join_items();
     find_tensors();
     measure();
     return std::move(problem_);
@@ -85,8 +86,9 @@ class Builder {
     }
   }
 
-  // A list of tensors cannot be sent from device to device: a getitem stays with its producer.
-  void join_getitems() {
+  // A list of tensors cannot be sent from device to device: a getitem stays with its producer. Nor
+  // is a state to be: those that read and write it stay together.
+  void join_items() {
     const FusedGraph& fused = problem_.fused;
     std::vector<std::int32_t> leader(fused.size());
     std::iota(leader.begin(), leader.end(), 0);
@@ -94,16 +96,21 @@ class Builder {
       while (leader[index_of(fused_node)] != fused_node) fused_node = leader[index_of(fused_node)];
       return fused_node;
     };
+    const auto join = [&](NodeId x, NodeId y) {
+      const std::int32_t a = find(fused.fused_node_of[index_of(x.value)]);
+      const std::int32_t b = find(fused.fused_node_of[index_of(y.value)]);
+      // A document whose tags were edited by hand keeps them.
+      if (fused.device[index_of(a)] != fused.device[index_of(b)]) return;
+      leader[index_of(std::max(a, b))] = std::min(a, b);
+    };
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
       if (node.op_type != kGetitem || node.inputs.empty()) continue;
       const TensorInfo& tensor = graph_.tensor(node.inputs.front());
-      if (!tensor.producer.valid()) continue;
-      const std::int32_t a = find(fused.fused_node_of[index_of(tensor.producer.value)]);
-      const std::int32_t b = find(fused.fused_node_of[n]);
-      // A document whose tags were edited by hand keeps them.
-      if (fused.device[index_of(a)] != fused.device[index_of(b)]) continue;
-      leader[index_of(std::max(a, b))] = std::min(a, b);
+      if (tensor.producer.valid()) join(tensor.producer, {static_cast<std::int32_t>(n)});
+    }
+    for (const std::vector<NodeId>& nodes : nodes_of_states()) {
+      for (const NodeId node : nodes) join(nodes.front(), node);
     }
     problem_.item_of.resize(fused.size());
     for (std::size_t u = 0; u < fused.size(); ++u) {
@@ -116,6 +123,23 @@ class Builder {
         problem_.item_of[u] = problem_.item_of[index_of(find(fused_node))];
       }
     }
+  }
+
+  // By state: who writes it, and who reads what it was or becomes.
+  std::vector<std::vector<NodeId>> nodes_of_states() const {
+    Diagnostics known;  // the reader has told them
+    std::vector<std::vector<NodeId>> nodes;
+    for (const State& state : read_states(graph_, known)) {
+      std::vector<NodeId>& own = nodes.emplace_back();
+      for (const std::string& name : {state.output, state.input}) {
+        const TensorId id = graph_.find_tensor(name);
+        if (!id.valid()) continue;
+        const TensorInfo& tensor = graph_.tensor(id);
+        if (tensor.producer.valid()) own.push_back(tensor.producer);
+        own.insert(own.end(), tensor.consumers.begin(), tensor.consumers.end());
+      }
+    }
+    return nodes;
   }
 
   std::int32_t item_of(NodeId node) const {

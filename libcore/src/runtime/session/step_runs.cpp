@@ -28,8 +28,9 @@ void check_step_options(const RunModelOptions& options, bool has_states) {
     refuse("--in-flight", "the model has states, so a step waits for the one before it");
   }
   if (options.groups.wanted()) {
-    refuse("--verify", "results within a model that has states are not compared; leave out "
-                       "--each, --isolate and --bisect");
+    refuse("--verify",
+           "results within a model that has states are not compared; leave out "
+           "--each, --isolate and --bisect");
   }
 }
 
@@ -57,9 +58,9 @@ Runs run_steps(Executor& executor, DeviceStates& states, const Graph& graph,
                                               std::to_string(step) +
                                               "; allow more with --deadline");
     }
-    runs.outputs = without_states(
-        graph, executor.run(inputs_of_step(graph, inputs, step), &runs.last,
-                            !options.trace.empty() && step + 1 == count));
+    runs.outputs =
+        without_states(graph, executor.run(inputs_of_step(graph, inputs, step), &runs.last,
+                                           !options.trace.empty() && step + 1 == count));
     if (options.steps) stack.add(runs.outputs);
     if (step == 0) {
       runs.first = runs.last;

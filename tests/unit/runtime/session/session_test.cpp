@@ -163,7 +163,8 @@ TEST_CASE("session: inputs of a step that do not fit", "[runtime][session]") {
   const auto session = open_on("cpu");
   std::vector<NamedTensor> inputs = inputs_at(0);
   inputs.pop_back();
-  CHECK_THROWS_WITH(session->step(0, inputs, {}), Catch::Contains("input 'x' of a step is missing"));
+  CHECK_THROWS_WITH(session->step(0, inputs, {}),
+                    Catch::Contains("input 'x' of a step is missing"));
   inputs = inputs_at(0);
   inputs.push_back({"window", Tensor(DType::kFloat32, {4, 2})});
   CHECK_THROWS_WITH(session->step(0, inputs, {}), Catch::Contains("'window' is no input"));

@@ -27,7 +27,7 @@ bool is_in(const Operand& operand, BufferId buffer) { return operand.buffer == b
 
 /// How a step treats the input when it is the first one that writes the output.
 struct FirstWrite {
-  bool is_apart = true;      ///< it may read it where it writes
+  bool is_apart = true;     ///< it may read it where it writes
   bool overwrites = false;  ///< and does, element by element
 };
 
@@ -55,10 +55,9 @@ void GraphWalk::bind_aliases() {
       throw Error(ErrorCode::kInvalidGraph, "aliases: '" + plan_.outputs[pair.output].name +
                                                 "' is in another layout than its input");
     }
-    const auto begin =
-        std::find_if(plan_.steps.begin(), plan_.steps.end(), [&](const Step& step) {
-          return is_in(step.operands[step.read_count], output);
-        });
+    const auto begin = std::find_if(plan_.steps.begin(), plan_.steps.end(), [&](const Step& step) {
+      return is_in(step.operands[step.read_count], output);
+    });
     const FirstWrite write = first_write(*begin, input);
     const bool is_read_later = std::any_of(begin + 1, plan_.steps.end(), [&](const Step& step) {
       return std::any_of(step.operands.begin(),
@@ -87,8 +86,7 @@ void GraphWalk::write_at_the_end(std::size_t number, BufferId output) {
   const Value to{info.dtype, layout,
                  add_buffer({BufferKind::kOutput, bytes, number, {}, {}, 0, false}), 0};
   node_index_ = info.producer.value;
-  add_kernel({from}, to, Kernel{CopyBytes{static_cast<std::int64_t>(bytes)}},
-             KernelKind::kReorder);
+  add_kernel({from}, to, Kernel{CopyBytes{static_cast<std::int64_t>(bytes)}}, KernelKind::kReorder);
 }
 
 }  // namespace npu::onednn
