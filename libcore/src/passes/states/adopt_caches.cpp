@@ -26,6 +26,7 @@
 #include "passes/states/key_rows.hpp"
 #include "passes/states/past_writer.hpp"
 #include "passes/states/prune_document.hpp"
+#include "passes/states/written_attention.hpp"
 #include "support/json_fields.hpp"
 #include "support/text.hpp"
 
@@ -205,6 +206,12 @@ class Adopter : public PastTensors {
       case Fate::kStays:
         break;
     }
+    if (reads_cache(node)) {
+      if (const auto attention = written_attention(model_, node, *this)) {
+        return write_attention(json, *attention, nodes);
+      }
+      if (unmasked_.contains(id.value)) return refuse(id, "has no mask, and dropout");
+    }
     Json copy = json;
     Json& inputs = *find_member(copy, "inputs");
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -214,11 +221,19 @@ class Adopter : public PastTensors {
     }
     for (const char* list : {"inputs", "outputs"}) write_shapes(*find_member(copy, list));
     if (Json* attrs = find_member(copy, "attrs")) write_sizes(id, *attrs);
-    if (unmasked_.contains(id.value)) {
-      const bool is_single = model_.caches().fresh == SizeExpression(1);
-      set_mask(copy, writer_->mask(is_single, -1));
-    }
-    read_heads_in_place(model_, node, copy, [&](TensorId tensor) { return mention_of(tensor); });
+    nodes.push_back(std::move(copy));
+  }
+
+  bool reads_cache(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](TensorId id) { return keys(id) != nullptr; });
+  }
+
+  void write_attention(const Json& json, const CacheAttention& attention, Json& nodes) {
+    const Json mask = writer_->mask(attention.mask.causal, attention.mask.window);
+    Json copy = attention_node(model_, attention, mask, json,
+                               [&](TensorId tensor) { return mention_of(tensor); });
+    write_shapes(*find_member(copy, "outputs"));
     nodes.push_back(std::move(copy));
   }
 

@@ -7,7 +7,6 @@
 #include <span>
 #include <string_view>
 
-#include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "support/json_fields.hpp"
 
@@ -54,28 +53,23 @@ std::optional<TensorId> repeated(const PastModel& model, TensorId id) {
 
 }  // namespace
 
-void set_mask(Json& attention, const Json& mask) {
+Json attention_node(const PastModel& model, const CacheAttention& attention, const Json& mask,
+                    Json node, const std::function<Json(TensorId)>& mention_of) {
+  const auto key = repeated(model, attention.key);
+  const auto value = repeated(model, attention.value);
+  const bool is_shared = key && value;
   Json inputs = Json::array();
-  const Json& before = *member_list(attention, "inputs");
-  for (std::size_t i = 0; i < 3; ++i) inputs.push_back(before[i]);
+  inputs.push_back(mention_of(attention.query));
+  inputs.push_back(mention_of(is_shared ? *key : attention.key));
+  inputs.push_back(mention_of(is_shared ? *value : attention.value));
   inputs.push_back(mask);
-  set_member(attention, "inputs", std::move(inputs));
-  if (Json* attrs = find_member(attention, "attrs")) {
-    attrs->erase("_none_args");
-    attrs->erase("attn_mask");
-  }
-}
-
-void read_heads_in_place(const PastModel& model, const Node& node, Json& attention,
-                         const std::function<Json(TensorId)>& mention_of) {
-  if (functional_name(node.op_type) != "scaled_dot_product_attention") return;
-  const auto key = repeated(model, node.inputs[1]);
-  const auto value = repeated(model, node.inputs[2]);
-  if (!key || !value) return;
-  Json& inputs = *find_member(attention, "inputs");
-  inputs[1] = mention_of(*key);
-  inputs[2] = mention_of(*value);
-  set_member(*find_member(attention, "attrs"), "enable_gqa", true);
+  Json attrs = Json::object();
+  if (attention.scale) attrs["scale"] = *attention.scale;
+  if (is_shared || attention.shares_heads) attrs["enable_gqa"] = true;
+  set_member(node, "op_type", "aten.scaled_dot_product_attention.default");
+  set_member(node, "inputs", std::move(inputs));
+  set_member(node, "attrs", std::move(attrs));
+  return node;
 }
 
 }  // namespace npu::states

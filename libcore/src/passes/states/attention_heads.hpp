@@ -5,17 +5,14 @@
 
 #include "npu/support/json.hpp"
 #include "passes/states/past_model.hpp"
+#include "passes/states/written_attention.hpp"
 
 namespace npu::states {
 
-/// Gives an attention that has none a mask.
-void set_mask(Json& attention, const Json& mask);
-
-/// Makes an attention whose keys and values are the heads of a cache, each repeated for a group of
-/// heads of the query, read the cache itself: `enable_gqa`. `node` is the one of the model,
-/// `attention` its object as it is to be, `mention_of` says of a tensor how it is mentioned there.
-/// Other attentions stay as they are.
-void read_heads_in_place(const PastModel& model, const Node& node, Json& attention,
-                         const std::function<Json(TensorId)>& mention_of);
+/// The object of a node that is to be `attention`: with `mask`, and where keys and values are the
+/// heads of a cache, each repeated for a group of heads of the query, with the cache itself and
+/// `enable_gqa`. `mention_of` says of a tensor how it is mentioned.
+Json attention_node(const PastModel& model, const CacheAttention& attention, const Json& mask,
+                    Json node, const std::function<Json(TensorId)>& mention_of);
 
 }  // namespace npu::states
