@@ -75,8 +75,10 @@ class Adopter : public PastTensors {
   std::string title(const Node& node) const {
     return "node '" + short_text(node.name) + "' ('" + std::string(short_name(node.op_type)) + "')";
   }
+  /// What reads its results is not looked at.
   void refuse(NodeId id, const std::string& text) {
     diagnostics_.error(graph_.location(id), title(graph_.node(id)) + " " + text);
+    for (const TensorId output : graph_.node(id).outputs) refused_.insert(output.value);
   }
   bool is_past_input(TensorId id) const {
     return graph_.tensor(id).kind == TensorKind::kGraphInput && model_.mentions_past(id);
@@ -84,6 +86,12 @@ class Adopter : public PastTensors {
 
   void classify(NodeId id) {
     const Node& node = graph_.node(id);
+    const bool reads_refused = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                           [&](TensorId t) { return refused_.contains(t.value); });
+    if (reads_refused) {
+      for (const TensorId output : node.outputs) refused_.insert(output.value);
+      return;
+    }
     if (model_.pair_of(node) != nullptr) {
       fates_[index_of(id.value)] = Fate::kWrites;
       keys_[node.outputs[0].value] = {model_.pair_of(node)->axis, UnusedRows::kFinite};
@@ -136,6 +144,7 @@ class Adopter : public PastTensors {
   void refuse_unknown(NodeId id, NodeId reader) {
     refuse(id, "computes with the number of past rows in a way that is not known, for " +
                    title(graph_.node(reader)));
+    for (const TensorId output : graph_.node(reader).outputs) refused_.insert(output.value);
   }
 
   void classify_keys(NodeId id) {
@@ -159,9 +168,9 @@ class Adopter : public PastTensors {
       const auto unknown = unknown_.find(output.value);
       if (unknown != unknown_.end()) refuse_unknown(unknown->second, tensor.producer);
       if (states.contains(tensor.name) || keys(output) == nullptr) continue;
-      diagnostics_.error({.file = model_.model().file()},
-                         "output '" + short_text(tensor.name) +
-                             "' has rows of a cache and is no cache");
+      diagnostics_.error(
+          {.file = model_.model().file()},
+          "output '" + short_text(tensor.name) + "' has rows of a cache and is no cache");
     }
   }
 
@@ -171,9 +180,9 @@ class Adopter : public PastTensors {
     Json document = model_.model().document();
     Json nodes = Json::array();
     const TensorId given = inputs_.positions;
-    PastWriter writer(model_, capacity_,
-                      given.valid() ? graph_.tensor(given).name : free_input_name(),
-                      given.valid() ? model_.shape(given) : SizeShape{model_.caches().fresh}, nodes);
+    PastWriter writer(
+        model_, capacity_, given.valid() ? graph_.tensor(given).name : free_input_name(),
+        given.valid() ? model_.shape(given) : SizeShape{model_.caches().fresh}, nodes);
     writer_ = &writer;
     for (const Json& node : *member_list(model_.model().document(), "nodes")) {
       write_node(node, nodes);
@@ -375,6 +384,7 @@ class Adopter : public PastTensors {
   std::map<std::int32_t, KeyAxis> keys_;
   std::map<std::int32_t, NodeId> unknown_;  // tensors, and the first node that made them so
   std::set<std::int32_t> unmasked_;
+  std::set<std::int32_t> refused_;  // tensors
   PastWriter* writer_ = nullptr;
 };
 
@@ -398,7 +408,8 @@ std::optional<Json> adopt_caches(const Template& model, std::int64_t capacity,
   if (const std::vector<std::string> batch = batch_symbols(model, *caches); !batch.empty()) {
     SizeBindings one;
     for (const std::string& name : batch) one.emplace(name, 1);
-    const Template single = Template::read(narrowed_document(model, one), model.file(), diagnostics);
+    const Template single =
+        Template::read(narrowed_document(model, one), model.file(), diagnostics);
     if (diagnostics.has_errors()) return std::nullopt;
     return adopt_caches(single, capacity, diagnostics);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads of keys and values that several heads of a query share are repeated by exporters: unsqueeze,
-// expand, reshape. An attention with enable_gqa does the same without copies. O(1) for a node.
+// Heads of keys and values that several heads of a query share are repeated by exporters:
+// unsqueeze, expand, reshape. An attention with enable_gqa does the same without copies. O(1) for a
+// node.
 #include "passes/states/attention_heads.hpp"
 
 #include <optional>

@@ -123,12 +123,11 @@ std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& d
     if (!pair) {
       if (!is_called_cache(output)) continue;
       const Json* node = producers.find_behind_copies(output);
-      return refuse("output '" + short_text(output) +
-                    "' is no concatenation of an input and new rows" +
-                    (node == nullptr ? std::string()
-                                     : ": node '" + short_text(*member_text(*node, "name")) +
-                                           "' ('" + *member_text(*node, "op_type") +
-                                           "') gives it"));
+      return refuse(
+          "output '" + short_text(output) + "' is no concatenation of an input and new rows" +
+          (node == nullptr ? std::string()
+                           : ": node '" + short_text(*member_text(*node, "name")) + "' ('" +
+                                 *member_text(*node, "op_type") + "') gives it"));
     }
     if (!taken.insert(pair->input).second) {
       return refuse("input '" + short_text(pair->input) + "' is the past of two outputs, '" +
@@ -149,8 +148,9 @@ std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& d
     caches.pairs.push_back(*std::move(pair));
   }
   if (caches.pairs.empty()) {
-    return refuse("no output is the concatenation of an input and new rows along a size that "
-                  "varies, as a cache is");
+    return refuse(
+        "no output is the concatenation of an input and new rows along a size that "
+        "varies, as a cache is");
   }
   const std::set<std::string> symbols = caches.past.symbols();
   if (symbols.size() != 1 || caches.past != SizeExpression::symbol(*symbols.begin())) {

@@ -36,16 +36,14 @@ bool is_called(const std::string& name, std::string_view part) {
 
 }  // namespace
 
-std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model,
-                                                 Diagnostics& diagnostics) {
+std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnostics& diagnostics) {
   const Graph& graph = model.graph();
   const CachePairs& caches = model.caches();
   DecoderInputs found;
   for (const TensorId id : graph.graph_inputs()) {
     const TensorInfo& tensor = graph.tensor(id);
-    const bool is_cache = std::any_of(caches.pairs.begin(), caches.pairs.end(), [&](const auto& p) {
-      return p.input == tensor.name;
-    });
+    const bool is_cache = std::any_of(caches.pairs.begin(), caches.pairs.end(),
+                                      [&](const auto& p) { return p.input == tensor.name; });
     if (is_cache) continue;
     if (model.mentions_past(id)) {
       if (!is_row(model.shape(id), caches.total) || !is_called(tensor.name, "mask") ||

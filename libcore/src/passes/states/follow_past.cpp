@@ -20,8 +20,6 @@ namespace {
 using Found = std::optional<Formula>;
 using Function = double (*)(double, double);
 
-
-
 bool is_true(double value) { return value != 0; }
 
 Formula as_choice(const Formula& formula) {
@@ -100,7 +98,8 @@ class NodeFormula {
     }
     if (is_one_of({"add", "sub", "rsub", "mul", "div"})) return arithmetic();
     if (is_one_of({"lt", "le", "gt", "ge", "eq", "ne"})) return comparison();
-    if (is_one_of({"logical_and", "bitwise_and", "__and__", "logical_or", "bitwise_or", "__or__"})) {
+    if (is_one_of(
+            {"logical_and", "bitwise_and", "__and__", "logical_or", "bitwise_or", "__or__"})) {
       return logic();
     }
     if (is_one_of({"where", "masked_fill"})) return chosen();
@@ -150,7 +149,8 @@ class NodeFormula {
   }
 
   Found sequence() {
-    const auto step = node_.find("step") == nullptr ? SizeExpression(1) : model_.size(node_, "step");
+    const auto step =
+        node_.find("step") == nullptr ? SizeExpression(1) : model_.size(node_, "step");
     const auto start =
         node_.find("start") == nullptr ? SizeExpression(0) : model_.size(node_, "start");
     if (!step || !start || !step->constant()) return std::nullopt;
@@ -286,12 +286,9 @@ class NodeFormula {
       if (!order.is_always() && !order.is_never()) return std::nullopt;
       return order.is_always() == largest ? b : a;
     }
-    return join(as_choice(a), as_choice(b), largest ? Function([](double x, double y) {
-      return std::max(x, y);
-    })
-                                                    : Function([](double x, double y) {
-                                                        return std::min(x, y);
-                                                      }));
+    return join(as_choice(a), as_choice(b),
+                largest ? Function([](double x, double y) { return std::max(x, y); })
+                        : Function([](double x, double y) { return std::min(x, y); }));
   }
   Found bounded() {
     Found value = argument("self");
@@ -379,8 +376,8 @@ class NodeFormula {
   /// Ops whose result has the operand's elements at other places.
   Found rearranged() {
     if (name_ == "expand" || name_ == "broadcast_to") return argument("self");
-    if (is_one_of({"reshape", "view", "_unsafe_view", "unsqueeze", "squeeze", "flatten",
-                   "unflatten"})) {
+    if (is_one_of(
+            {"reshape", "view", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten"})) {
       return reshaped();
     }
     if (name_ == "permute" || name_ == "transpose" || name_ == "t") return permuted();
@@ -438,7 +435,8 @@ class NodeFormula {
     const char* key = selects ? "index" : "start";
     const bool from_front = node_.find(key) == nullptr || node_.is_none(key);
     auto start = from_front ? SizeExpression(0) : model_.size(node_, key);
-    const auto step = node_.find("step") == nullptr ? SizeExpression(1) : model_.size(node_, "step");
+    const auto step =
+        node_.find("step") == nullptr ? SizeExpression(1) : model_.size(node_, "step");
     if (!dim || !start || !step || step->constant() != std::int64_t{1}) return std::nullopt;
     if (start->bounds(model_.ranges()).max < 0) start = *start + from[*dim];
     // It begins there: nothing is cut off at an end.
@@ -469,8 +467,8 @@ class NodeFormula {
 /// A constant as a formula: one number, a sequence, or two numbers on both sides of a diagonal.
 Found constant_pattern(const std::vector<double>& values, const Shape& shape, bool is_integer) {
   if (values.empty()) return std::nullopt;
-  const bool is_one = std::all_of(values.begin(), values.end(),
-                                  [&](double v) { return v == values.front(); });
+  const bool is_one =
+      std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });
   if (is_one && is_integer) {
     return integer_formula(shape.size(), static_cast<std::int64_t>(values.front()));
   }

@@ -55,9 +55,7 @@ class RuleFinder {
     const auto tensor = node_.tensor(argument);
     return tensor ? tensors_.keys(*tensor) : nullptr;
   }
-  KeyRule unknown() const {
-    return refused("reads rows of a cache, which only an attention may");
-  }
+  KeyRule unknown() const { return refused("reads rows of a cache, which only an attention may"); }
   /// A result along whose one dimension of all rows the unused ones are such.
   KeyRule along(UnusedRows rows) const {
     const auto dim = model_.past_dim(result_);
@@ -101,8 +99,8 @@ class RuleFinder {
     if (const auto number = tensors_.formula(*given)->number()) {
       if (*number == (is_bool ? 1 : 0)) return {.needs_mask = true};
     }
-    const bool hides = is_bool ? form->hidden == 0 && form->shown == 1
-                               : form->hidden <= kHiddenScore;
+    const bool hides =
+        is_bool ? form->hidden == 0 && form->shown == 1 : form->hidden <= kHiddenScore;
     if (!hides) return refused("has a mask that hides no key for certain");
     return {};
   }
@@ -116,8 +114,8 @@ class RuleFinder {
     };
     if (is_inner(a, 0) != is_inner(b, 1)) return unknown();
     if (is_inner(a, 0)) {
-      const bool is_weighted = (a->rows == kZero && b->rows != kHidden) ||
-                               (b->rows == kZero && a->rows != kHidden);
+      const bool is_weighted =
+          (a->rows == kZero && b->rows != kHidden) || (b->rows == kZero && a->rows != kHidden);
       if (!is_weighted) return refused("adds up rows of a cache without weights from a softmax");
       return {};
     }

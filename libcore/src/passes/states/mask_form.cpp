@@ -4,6 +4,8 @@
 #include "passes/states/mask_form.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 namespace npu::states {
 namespace {
@@ -22,15 +24,13 @@ struct MaskDims {
   }
 };
 
-}  // namespace
-
-std::optional<MaskForm> mask_form(const PastModel& model, const Formula& formula,
-                                  const SizeShape& shape, std::string& reason) {
+/// The form of a formula whose condition shows keys.
+std::optional<MaskForm> shown_form(const PastModel& model, const Formula& formula,
+                                   const SizeShape& shape, std::string& reason) {
   const auto refuse = [&](const std::string& why) {
     reason = why;
     return std::nullopt;
   };
-  if (formula.integer) return refuse("holds numbers that differ from key to key");
   const MaskDims dims(model, shape);
   if (dims.keys < 0) return refuse("has no dimension of " + model.caches().total.text() + " keys");
   MaskForm form{.shown = formula.yes, .hidden = formula.no};
@@ -70,6 +70,24 @@ std::optional<MaskForm> mask_form(const PastModel& model, const Formula& formula
   }
   if (model.caches().fresh == SizeExpression(1)) form.causal = true;  // there are no later keys
   return form;
+}
+
+}  // namespace
+
+std::optional<MaskForm> mask_form(const PastModel& model, const Formula& formula,
+                                  const SizeShape& shape, std::string& reason) {
+  if (formula.integer) {
+    reason = "holds numbers that differ from key to key";
+    return std::nullopt;
+  }
+  if (auto form = shown_form(model, formula, shape, reason)) return form;
+  // A single condition may tell which keys are hidden.
+  if (formula.when.atoms.size() != 1) return std::nullopt;
+  Affine shown = multiply(formula.when.atoms.front(), -1);
+  shown.rest = shown.rest + SizeExpression(1);
+  const Formula swapped{.when = {{std::move(shown)}}, .yes = formula.no, .no = formula.yes};
+  std::string other;
+  return shown_form(model, swapped, shape, other);
 }
 
 }  // namespace npu::states

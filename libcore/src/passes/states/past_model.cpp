@@ -118,15 +118,15 @@ std::optional<std::vector<double>> PastModel::constant(TensorId id) const {
   std::vector<double> values;
   const Json* constants = member_object(graph_.document(), "constants");
   const Json* entry = constants == nullptr ? nullptr : member_object(*constants, tensor.name);
-  if (constants != nullptr && entry == nullptr) entry = member_object(*constants, tensor.weight_key);
+  if (constants != nullptr && entry == nullptr)
+    entry = member_object(*constants, tensor.weight_key);
   if (entry != nullptr) {
     const Json* data = find_member(*entry, "data");
     if (data == nullptr || !flatten(*data, values)) return std::nullopt;
   } else {
     std::optional<Tensor> stored;
     if (weights_) stored = weights_->find(tensor);
-    if (!stored || tensor.dtype == DType::kComplex64 ||
-        tensor.dtype == DType::kComplex128) {
+    if (!stored || tensor.dtype == DType::kComplex64 || tensor.dtype == DType::kComplex128) {
       return std::nullopt;
     }
     for (std::int64_t i = 0; i < *count; ++i) values.push_back(stored->value_as_double(i));

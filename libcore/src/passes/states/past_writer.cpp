@@ -86,7 +86,9 @@ const Json& PastWriter::mask(bool causal, std::int64_t window) {
   }
   const Json keys = size(model_.caches().total);
   const Json rows = reads_positions ? size(model_.caches().fresh) : Json(1);
-  Json attrs{{"operands", !reads_positions ? "valid" : causal ? "positions" : "both"},
+  Json attrs{{"operands", !reads_positions ? "valid"
+                          : causal         ? "positions"
+                                           : "both"},
              {"keys", keys}};
   if (causal) attrs["causal"] = true;
   if (window > 0) attrs["window"] = window;
@@ -153,9 +155,9 @@ std::optional<Json> PastWriter::integers(const Affine& value, const SizeShape& s
   }
   const auto behind_all = (value.rest - caches.total).constant();
   if (!dim && (behind_past || behind_all)) {
-    const Json one = add(name, "aten.select.int", Json::array({positions()}),
-                         {{"dim", 0}, {"index", behind_past ? 0 : -1}}, Json::array(),
-                         DType::kInt64);
+    const Json one =
+        add(name, "aten.select.int", Json::array({positions()}),
+            {{"dim", 0}, {"index", behind_past ? 0 : -1}}, Json::array(), DType::kInt64);
     return spread(shifted(one, behind_past ? *behind_past : *behind_all + 1), shape, {}, name);
   }
   reason = "is " + value.rest.text() + ", which does not follow from positions";
@@ -169,7 +171,8 @@ std::optional<Json> PastWriter::choice(const Formula& formula, const SizeShape& 
   const CachePairs& caches = model_.caches();
   std::vector<std::size_t> dims;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == caches.total || (shape[d] == caches.fresh && caches.fresh != SizeExpression(1))) {
+    if (shape[d] == caches.total ||
+        (shape[d] == caches.fresh && caches.fresh != SizeExpression(1))) {
       dims.push_back(d);
     }
   }
@@ -187,10 +190,10 @@ std::optional<Json> PastWriter::choice(const Formula& formula, const SizeShape& 
                   DType::kBool);
     }
   } else {
-    value = add(name, "aten.where.Scalar", Json::array({value}),
-                {{"self", number_json(form->shown, false)},
-                 {"other", number_json(form->hidden, false)}},
-                its_shape, DType::kFloat32);
+    value = add(
+        name, "aten.where.Scalar", Json::array({value}),
+        {{"self", number_json(form->shown, false)}, {"other", number_json(form->hidden, false)}},
+        its_shape, DType::kFloat32);
     if (dtype != DType::kFloat32) {
       value = add(name, "aten.to.dtype", Json::array({value}), {{"dtype", torch_dtype(dtype)}},
                   its_shape, dtype);
@@ -207,8 +210,8 @@ std::optional<Json> PastWriter::tensor(TensorId id, const Formula& formula, std:
   std::optional<Json> made;
   if (const auto number = formula.number()) {
     const bool is_integer = !is_floating_point(info.dtype) && info.dtype != DType::kBool;
-    const Json value = info.dtype == DType::kBool ? Json(*number != 0)
-                                                  : number_json(*number, is_integer);
+    const Json value =
+        info.dtype == DType::kBool ? Json(*number != 0) : number_json(*number, is_integer);
     made = add(info.name, "aten.full.default", Json::array(),
                {{"size", shape(sizes)}, {"fill_value", value}, {"dtype", torch_dtype(info.dtype)}},
                shape(sizes), info.dtype);

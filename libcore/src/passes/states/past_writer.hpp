@@ -39,8 +39,8 @@ class PastWriter {
            const Json& shape, DType dtype);
   Json spread(Json value, const SizeShape& shape, const std::vector<std::size_t>& dims,
               const std::string& name);
-  std::optional<Json> integers(const Affine& value, const SizeShape& shape,
-                               const std::string& name, std::string& reason);
+  std::optional<Json> integers(const Affine& value, const SizeShape& shape, const std::string& name,
+                               std::string& reason);
   std::optional<Json> choice(const Formula& formula, const SizeShape& shape, DType dtype,
                              const std::string& name, std::string& reason);
 

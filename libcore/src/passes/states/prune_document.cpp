@@ -70,7 +70,8 @@ void prune_document(Json& document) {
   filter_members(find_member(document, "constants"),
                  [&](const std::string& name) { return keys.contains(name); });
   if (Json* npu = find_member(document, "npu")) {
-    if (Json* map = find_member(*npu, "weights_map")) filter(find_member(*map, "tensors"), is_named);
+    if (Json* map = find_member(*npu, "weights_map"))
+      filter(find_member(*map, "tensors"), is_named);
   }
 }
 

@@ -130,8 +130,8 @@ class Matcher {
     const auto mask = arguments->tensor("attn_mask");
     if (!mask) {
       found_.mask = {};
-    } else if (const Formula* formula = tensors_.formula(*mask); formula != nullptr &&
-                                                                 formula->number()) {
+    } else if (const Formula* formula = tensors_.formula(*mask);
+               formula != nullptr && formula->number()) {
       found_.mask = {};
     } else if (!is_mask(*mask, false)) {
       return std::nullopt;

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// What documents with states say, and what is refused.
+#include "passes/states/adopt_caches.hpp"
+
+#include <string>
+
+#include "catch.hpp"
+#include "support/json_fields.hpp"
+#include "template_lines.hpp"
+
+namespace npu::adopt_test {
+namespace {
+
+constexpr const char* kDecoder = R"(
+    size B 1..4; size P 1..64; size T 1..64
+    input ids [B,T] int64; input attention_mask [B,"P + T"] int64; input position_ids [B,T] int64
+    input past_k [B,2,P,4]; input past_v [B,2,P,4]
+    weight table [9,8]; weight head [9,8]
+    x = embedding(table, ids) [B,T,8]
+    split = view(x) [B,T,2,4] {"size": ["B", "T", 2, 4]}
+    q = transpose.int(split) [B,2,T,4] {"dim0": 1, "dim1": 2}
+    present_k = cat(past_k, q) [B,2,"P + T",4] {"dim": 2, "_tensor_list_sizes": [2]}
+    present_v = cat(past_v, q) [B,2,"P + T",4] {"dim": -2, "_tensor_list_sizes": [2]}
+    keys = arange() ["P + T"] int64 {"end": "P + T", "dtype": "torch.int64"}
+    here = arange.start() [T] int64 {"start": "P", "end": "P + T", "dtype": "torch.int64"}
+    column = unsqueeze(here) [T,1] int64 {"dim": 1}
+    mask = le.Tensor(keys, column) [T,"P + T"] bool
+    y = scaled_dot_product_attention(q, present_k, present_v, mask) [B,2,T,4]
+    back = transpose.int(y) [B,T,2,4] {"dim0": 1, "dim1": 2}
+    flat = reshape(back) [B,T,8] {"shape": ["B", "T", 8]}
+    logits = linear(flat, head) [B,T,9]
+    output logits; output present_k; output present_v)";
+
+/// The decoder with one line in place of that of another node, or behind the nodes.
+std::string with(const std::string& node, const std::string& lines) {
+  std::string text = kDecoder;
+  const std::size_t begin = text.find("    " + node + " =");
+  const std::size_t from = begin == std::string::npos ? text.find("    output logits") : begin;
+  const std::size_t end = begin == std::string::npos ? from : text.find('\n', from) + 1;
+  return text.replace(from, end - from, lines + "\n");
+}
+
+std::string refusal(const std::string& text, std::int64_t capacity = 16) {
+  Diagnostics faults;
+  const auto document = adopt_caches(test::template_of(text), capacity, faults);
+  CHECK_FALSE(document);
+  std::string all;
+  for (const Diagnostic& fault : faults.entries()) all += (all.empty() ? "" : "; ") + fault.text;
+  return all;
+}
+
+Json adopted(const std::string& text) {
+  Diagnostics faults;
+  auto document = adopt_caches(test::template_of(text), 16, faults);
+  for (const Diagnostic& fault : faults.entries()) FAIL_CHECK(format_diagnostic(fault));
+  REQUIRE(document);
+  return *std::move(document);
+}
+
+std::string ops(const Json& document) {
+  std::string text;
+  for (const Json& node : document["nodes"]) {
+    std::string operands;
+    for (const Json& input : node["inputs"]) {
+      operands += (operands.empty() ? "" : " ") + input["name"].get<std::string>();
+    }
+    text += (text.empty() ? "" : "; ") + node["name"].get<std::string>() + "(" + operands + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("states: caches become states, and a batch of one", "[states]") {
+  const Json document = adopted(kDecoder);
+  CHECK(ops(document) ==
+        "x(table ids); split(x); q(split); positions(position_ids); "
+        "present_k(past_k positions q); present_v(past_v positions q); length_mask(positions); "
+        "y(q present_k present_v length_mask); back(y); flat(back); logits(flat head)");
+  const Json& npu = document["npu"];
+  CHECK(npu["states"] ==
+        Json{{{"name", "past_k"}, {"input", "past_k"}, {"output", "present_k"}, {"axis", 2}},
+             {{"name", "past_v"}, {"input", "past_v"}, {"output", "present_v"}, {"axis", 2}}});
+  CHECK(npu["generate"] ==
+        Json{{"tokens", "ids"}, {"positions", "position_ids"}, {"logits", "logits"}});
+  CHECK(npu["symbols"] ==
+        Json{{"T",
+              {{"min", 1},
+               {"max", 16},
+               {"of", Json::array({Json::array({"ids", 1}), Json::array({"position_ids", 1})})}}}});
+  std::string inputs;
+  for (const Json& input : document["graph_inputs"]) {
+    inputs += input["name"].get<std::string>() + input["shape"].dump() + " ";
+  }
+  CHECK(inputs == R"(ids[1,"T"] position_ids[1,"T"] past_k[1,2,16,4] past_v[1,2,16,4] )");
+}
+
+TEST_CASE("states: what is no cache is told", "[states]") {
+  CHECK(refusal(R"(
+    size P 1..8; input x [1,P]
+    y = relu(x) [1,P]
+    output y)") ==
+        "no output is the concatenation of an input and new rows along a size that varies, as a "
+        "cache is");
+  CHECK(refusal(R"(
+    size P 1..8; input past [1,P]; input new [1,1]
+    n = relu(past) [1,P]
+    present = cat(n, new) [1,"P + 1"] {"dim": 1, "_tensor_list_sizes": [2]}
+    output present)") ==
+        "output 'present' is no concatenation of an input and new rows: node 'present' "
+        "('aten.cat.default') gives it");
+  CHECK(refusal(R"(
+    size P 1..8; size Q 1..8; input a [1,P]; input b [1,Q]; input new [1,1]
+    c = cat(a, new) [1,"P + 1"] {"dim": 1, "_tensor_list_sizes": [2]}
+    d = cat(b, new) [1,"Q + 1"] {"dim": 1, "_tensor_list_sizes": [2]}
+    output c; output d)") == "caches 'c' and 'd' have P + 1 and Q + 1 rows, expected one number");
+}
+
+TEST_CASE("states: what unused rows could change is refused by name", "[states]") {
+  CHECK(refusal(with("",
+                     "    s = sum.dim_IntList(present_v) [B,2,4] {\"dim\": [2]}\n"
+                     "    output s")) ==
+        "node 's' ('sum.dim_IntList') reads rows of a cache, which only an attention may");
+  CHECK(refusal(with("", "    r = relu(past_v) [B,2,P,4]\n    output r")) ==
+        "node 'r' ('relu') reads 'past_v' other than to put new rows behind it");
+  CHECK(refusal(with("mask", R"(    later = add.Scalar(column) [T,1] int64 {"other": 1}
+    mask = le.Tensor(keys, later) [T,"P + T"] bool)")) ==
+        "node 'y' ('scaled_dot_product_attention') reads a mask 'mask' that shows keys up to 1 "
+        "behind the position of a row");
+  CHECK(refusal(with("mask", R"(    odd = remainder.Scalar(keys) ["P + T"] int64 {"other": 2}
+    mask = le.Tensor(odd, column) [T,"P + T"] bool)")) ==
+        "node 'odd' ('remainder.Scalar') computes with the number of past rows in a way that is "
+        "not known, for node 'y' ('scaled_dot_product_attention')");
+  CHECK(
+      refusal(with(
+          "mask", R"(    least = full() [T,"P + T"] {"size": ["T", "P + T"], "fill_value": -10000.0}
+    mask = triu(least) [T,"P + T"] {"diagonal": "P + 1"})")) ==
+      "node 'y' ('scaled_dot_product_attention') has a mask that hides no key for certain");
+  CHECK(
+      refusal(
+          with(
+              "y",
+              R"(    y = scaled_dot_product_attention(q, present_k, present_v) [B,2,T,4] {"is_causal": true})"))
+          .starts_with("node 'y' ('scaled_dot_product_attention') is causal from the first key"));
+  CHECK(refusal(with("",
+                     "    e = full() [\"P + T\"] {\"size\": [\"P + T\"], \"fill_value\": 1.0}\n"
+                     "    output e")) == "output 'e' is computed of the number of past rows alone");
+}
+
+TEST_CASE("states: a mask that is no row of ones is not guessed", "[states]") {
+  std::string text = kDecoder;
+  text.replace(text.find("attention_mask [B,\"P + T\"]"), 26, "attention_mask [B,1,\"P + T\"]");
+  CHECK(
+      refusal(text).starts_with("input 'attention_mask' [1, 1, P + T] has a size that follows "
+                                "from the past; expected only caches and a mask [1, P + T]"));
+}
+
+}  // namespace npu::adopt_test
