@@ -38,7 +38,7 @@ void add_tag_options(Tool& tool, TagArguments& all) {
   CLI::Option* capacity =
       app.add_option("--capacity", all.capacity, "rows that each state has room for")
           ->type_name("N")
-          ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
+          ->check(in_range(1, std::int64_t{1} << 31));
   states->needs(capacity);
   capacity->needs(states);
   app.add_option("--weights-out", all.weights_out,

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Caches that grow become states: of ONNX decoders with and without a mask and positions, and what is refused.
+. "$CASES/lib.sh"
+onnx=$TESTDATA/onnx
+for name in masked window; do
+  echo "$name:"
+  npu-tag --states --capacity 16 "$onnx/decoder_$name.onnx" -o "$name.json"
+  flat=$(tr -d ' \n' <"$name.json")
+  printf '%s\n' "$flat" | sed 's/.*"graph_inputs":\[\(.*\)\],"graph_outputs".*/\1/'
+  printf '%s\n' "$flat" | grep -o '"\(states\|generate\|symbols\)":[[{][^]}]*'
+  printf '%s\n' "$flat" | grep -o '"op_type":"\(npu\.[a-z_]*\|aten\.\(cat\|index_copy\|scaled_dot_product_attention\|softmax\)\.[a-z]*\)"'
+  printf '%s\n' "$flat" | grep -o '"attrs":{"\(operands\|scale\|enable_gqa\)[^}]*}'
+done
+echo "as a device runs it:"
+npu-tag --bind new=3 --devices cpu window.json | npu-partition | npu-run --random-inputs 1 --outputs out.safetensors >run.json
+echo "exit $?"
+echo "padded:"
+npu-align --bucket new=4 masked.json >padded.json
+for name in reads slopes; do
+  try npu-tag --states --capacity 16 "$onnx/decoder_$name.onnx"
+done
+try npu-tag --states --capacity 16 "$onnx/cached.onnx"
+try npu-tag --states --capacity 16 "$TESTDATA/models/small/mlp.json"
+try npu-tag --states "$onnx/decoder_masked.onnx"
+try npu-tag --states --capacity 0 "$onnx/decoder_masked.onnx"
