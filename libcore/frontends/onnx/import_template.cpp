@@ -50,6 +50,11 @@ std::string symbol_of(const std::string& name, const std::vector<std::string>& t
   return symbol;
 }
 
+/// The sizes that a model is imported at; see sizes_to_sample.
+struct Samples {
+  std::int64_t least, step, apart;
+};
+
 class TemplateImport {
  public:
   TemplateImport(std::string_view bytes, const Settings& settings, Surroundings& surroundings,
@@ -67,10 +72,12 @@ class TemplateImport {
       symbols_.push_back(symbol_of(names_.back(), symbols_));
       most_.push_back(relations.most(i));
     }
-    // Images have sizes that halve several times; most other models take any.
-    for (const auto& [least, step] : {std::pair<std::int64_t, std::int64_t>{5, 1}, {64, 32}}) {
+    // Images have sizes that halve several times; most other models take any, up to the number of
+    // rows of a table.
+    constexpr Samples kSamples[] = {{5, 1, 7}, {5, 1, 2}, {64, 32, 7}};
+    for (const Samples& samples : kSamples) {
       findings_.clear();
-      if (auto written = at_sizes(least, step)) return *std::move(written);
+      if (auto written = at_sizes(samples)) return *std::move(written);
     }
     return {};
   }
@@ -99,10 +106,11 @@ class TemplateImport {
   }
 
   // Nothing, with findings, if the model cannot be imported at these sizes.
-  std::optional<WrittenModel> at_sizes(std::int64_t least, std::int64_t step) {
+  std::optional<WrittenModel> at_sizes(const Samples& samples) {
+    const auto [least, step, apart] = samples;
     settings_.kept.clear();
     settings_.filled.clear();
-    const auto points = sizes_to_sample(symbols_, least, step);
+    const auto points = sizes_to_sample(symbols_, least, step, apart);
     for (int round = 0; round < kMostRounds; ++round) {
       std::vector<SizedImport> imports;
       for (const SizeBindings& point : points) {

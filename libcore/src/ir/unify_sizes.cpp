@@ -514,7 +514,8 @@ class Unification {
 }  // namespace
 
 std::vector<SizeBindings> sizes_to_sample(const std::vector<std::string>& symbols,
-                                          std::int64_t least, std::int64_t step) {
+                                          std::int64_t least, std::int64_t step,
+                                          std::int64_t apart) {
   const std::size_t count = 6 + 2 * (symbols.empty() ? 0 : symbols.size() - 1);
   std::vector<SizeBindings> points(count);
   for (std::size_t s = 0; s < symbols.size(); ++s) {
@@ -523,7 +524,7 @@ std::vector<SizeBindings> sizes_to_sample(const std::vector<std::string>& symbol
       std::size_t turn = 2 * s + 1;
       while (std::gcd(turn, count) != 1) turn += 2;
       const auto at = static_cast<std::int64_t>((i * turn + s) % count);
-      const std::int64_t steps = at < 3 ? at : 3 + 7 * (at - 2) + static_cast<std::int64_t>(s);
+      const std::int64_t steps = at < 3 ? at : 3 + apart * (at - 2) + static_cast<std::int64_t>(s);
       points[i][symbols[s]] = least + steps * step;
     }
   }

@@ -20,10 +20,11 @@ struct SizeSample {
 };
 
 /// Values for `symbols` at which a model is looked at, so that unify_sizes can tell expressions
-/// apart: three sizes that follow each other and larger ones for each symbol, from `least` up in
-/// multiples of `step`, the symbols independent of each other.
+/// apart: three sizes that follow each other and larger ones, `apart` steps from each other, for
+/// each symbol, from `least` up in multiples of `step`, the symbols independent of each other.
 std::vector<SizeBindings> sizes_to_sample(const std::vector<std::string>& symbols,
-                                          std::int64_t least, std::int64_t step);
+                                          std::int64_t least, std::int64_t step,
+                                          std::int64_t apart = 7);
 
 /// Makes one template of documents that differ in sizes alone: each integer of a shape or in attrs
 /// that differs becomes an expression which has the samples' values: what the op's own formula

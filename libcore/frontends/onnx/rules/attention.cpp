@@ -10,16 +10,29 @@
 namespace npu::onnx {
 namespace {
 
+Value* infinity_of(Op& op, DType dtype, double value) {
+  return op.filled({}, dtype, json_number_of(value, dtype));
+}
+
+}  // namespace
+
 Value* ascending(Op& op, std::int64_t count, const Shape& shape) {
   if (count > Importer::kMostKnown) Op::refuse("a sequence of " + std::to_string(count));
+  if (op.importer().settings().notes_computed) {
+    Value* sequence = op.emit("aten.arange.start_step", {},
+                              Json{{"start", 0},
+                                   {"end", count},
+                                   {"step", 1},
+                                   {"dtype", "torch.int64"}},
+                              DType::kInt64, {count});
+    return op.view(sequence, shape);
+  }
   Ints values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(i);
   return op.integer_constant(values, shape);
 }
 
-Value* infinity_of(Op& op, DType dtype, double value) {
-  return op.filled({}, dtype, json_number_of(value, dtype));
-}
+namespace {
 
 // Where a mask that blocks keys holds; `mask` may be null.
 Value* both(Op& op, Value* mask, Value* allowed) {

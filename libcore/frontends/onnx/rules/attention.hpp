@@ -28,6 +28,9 @@ struct Attended {
   Value* scores = nullptr;  ///< if they were asked for
 };
 
+/// 0, 1 and so on, `count` of them, in int64; of a template a node, since their number varies.
+Value* ascending(Op& op, std::int64_t count, const Shape& shape);
+
 /// `mode` is Attention's qk_matmul_output_mode, or -1 if no scores are asked for.
 Attended attend(Op& op, Heads heads, std::int64_t mode);
 

@@ -28,6 +28,71 @@ Value* table_rows(Op& op, Value* table, std::int64_t past, std::int64_t length) 
   return op.view(rows, {1, length, table->shape[1]});
 }
 
+// What GroupQueryAttention has of keys and values: how many rows count after the step.
+struct CachedRows {
+  std::int64_t past = 0;   // rows of the caches
+  bool is_shared = false;  // the new rows go into the buffer of the past
+  Value* valid = nullptr;  // int64 [1], the rows that count; null: all that the shapes say
+};
+
+// The number of rows that a model states of a cache among its inputs or outputs.
+const DimProto* stated_rows(const std::vector<ValueProto>& values, std::string_view name) {
+  for (const ValueProto& value : values) {
+    if (value.name == name && value.dims.size() == 4) return &value.dims[2];
+  }
+  return nullptr;
+}
+
+// Whether past and present are one buffer: both are stated to have the same number of rows.
+bool is_shared_buffer(Op& op, const Value* past) {
+  if (op.node().outputs.size() < 2) return false;
+  const GraphProto& graph = op.importer().model().graph;
+  const DimProto* before = stated_rows(graph.inputs, past->name);
+  const DimProto* after = stated_rows(graph.outputs, op.node().outputs[1]);
+  if (before == nullptr || after == nullptr) return false;
+  if (before->value || after->value) return before->value == after->value;
+  return !before->symbol.empty() && before->symbol == after->symbol;
+}
+
+// seqlens_k, which is one less than the rows that count. What is not known at import is data: of a
+// batch of one row, whose past has no free rows or is a buffer that its new rows go into.
+CachedRows cached_rows(Op& op, Value* past_k, std::int64_t batch, std::int64_t length) {
+  CachedRows rows;
+  rows.past = past_k == nullptr ? 0 : past_k->shape[2];
+  rows.is_shared = past_k != nullptr && is_shared_buffer(op, past_k);
+  Value* last = op.in(5);
+  if (op.importer().known(last) == nullptr || rows.is_shared) {
+    if (batch != 1 || last->count() != 1 || past_k == nullptr) {
+      op.integers(5, "seqlens_k");
+      Op::refuse("rows that go into a buffer of several sequences; bind the batch to 1");
+    }
+    rows.valid = op.scalar("add", op.cast(op.view(last, {1}), DType::kInt64), 1);
+    return rows;
+  }
+  for (const std::int64_t each : op.integers(5, "seqlens_k")) {
+    if (each != rows.past + length - 1) {
+      Op::refuse("seqlens_k holds " + std::to_string(each) + ", but past and new keys are " +
+                 std::to_string(rows.past + length) + "; caches with free room are not imported");
+    }
+  }
+  // What the shapes say already.
+  if (const Tensor* total = op.importer().known(op.maybe_in(6))) {
+    if (total->element_count() != 1 ||
+        total->value_as_double(0) != static_cast<double>(rows.past + length)) {
+      Op::refuse("total_sequence_length is not that of past and new keys, " +
+                 std::to_string(rows.past + length));
+    }
+  }
+  return rows;
+}
+
+// The positions of the new rows, int64 [length].
+Value* positions_of(Op& op, const CachedRows& rows, std::int64_t length) {
+  Value* places = ascending(op, length, {length});
+  if (rows.valid == nullptr) return op.scalar("add", places, static_cast<double>(rows.past));
+  return op.binary("add", places, op.scalar("sub", rows.valid, static_cast<double>(length)));
+}
+
 // Numbers of `bits` bits, packed from the low ends of bytes on along the last axis, as floats.
 Value* unpacked(Op& op, Value* packed, std::int64_t bits) {
   if (packed->dtype != DType::kUInt8) Op::refuse("packed numbers that are no bytes");
@@ -131,30 +196,17 @@ void import_group_query_attention(Op& op) {
     v = op.slice(q, 2, (heads + kv) * size, q->shape[2]);
     q = op.slice(q, 2, 0, heads * size);
   }
-  if (op.integer("smooth_softmax", 0) != 0 || op.integer("local_window_size", -1) != -1) {
-    Op::refuse("windows and smooth softmax are not imported");
-  }
+  if (op.integer("smooth_softmax", 0) != 0) Op::refuse("smooth softmax is not imported");
+  const std::int64_t window = op.integer("local_window_size", -1);
+  if (window < -1 || window == 0) Op::refuse("'local_window_size' is " + std::to_string(window));
   Value* past_k = op.maybe_in(3);
   Value* past_v = op.maybe_in(4);
   if ((past_k == nullptr) != (past_v == nullptr) || (past_k != nullptr && past_k->rank() != 4)) {
     Op::refuse("past keys and values do not fit together");
   }
   const std::int64_t length = q->shape[1];
-  const std::int64_t past = past_k == nullptr ? 0 : past_k->shape[2];
-  for (const std::int64_t last : op.integers(5, "seqlens_k")) {
-    if (last != past + length - 1) {
-      Op::refuse("seqlens_k holds " + std::to_string(last) + ", but past and new keys are " +
-                 std::to_string(past + length) + "; caches with free room are not imported");
-    }
-  }
-  // What the shapes say already.
-  if (const Tensor* total = op.importer().known(op.maybe_in(6))) {
-    if (total->element_count() != 1 ||
-        total->value_as_double(0) != static_cast<double>(past + length)) {
-      Op::refuse("total_sequence_length is not that of past and new keys, " +
-                 std::to_string(past + length));
-    }
-  }
+  const CachedRows rows = cached_rows(op, past_k, q->shape[0], length);
+  op.maybe_in(6);  // total_sequence_length, which the shapes or seqlens_k say
   Heads form{split_heads(op, q, heads), split_heads(op, k, kv), split_heads(op, v, kv)};
   if (op.integer("do_rotary", 0) != 0) {
     Value* positions = op.maybe_in(9);
@@ -165,8 +217,10 @@ void import_group_query_attention(Op& op) {
     const auto table = [&](std::size_t index) {
       Value* whole = op.in(index);
       if (whole->rank() != 2) Op::refuse("a table of rank " + std::to_string(whole->rank()));
-      return positions == nullptr ? table_rows(op, whole, past, length)
-                                  : rows_at(op, whole, positions);
+      if (positions != nullptr) return rows_at(op, whole, positions);
+      const bool is_known = rows.valid == nullptr && !op.importer().settings().notes_computed;
+      if (is_known) return table_rows(op, whole, rows.past, length);
+      return rows_at(op, whole, op.view(positions_of(op, rows, length), {1, length}));
     };
     Value* cos = table(7);
     Value* sin = table(8);
@@ -178,13 +232,26 @@ void import_group_query_attention(Op& op) {
     form.q = turn(form.q);
     form.k = turn(form.k);
   }
-  if (past > 0) {
+  if (rows.is_shared) {
+    Value* places = positions_of(op, rows, length);
+    const auto written = [&](Value* past, Value* fresh) {
+      if (past->shape[1] != fresh->shape[1] || past->shape[3] != fresh->shape[3]) {
+        Op::refuse("past keys and values do not fit together");
+      }
+      return op.emit_like("aten.index_copy.default", {past, places, fresh}, Json{{"dim", 2}});
+    };
+    form.k = written(past_k, form.k);
+    form.v = written(past_v, form.v);
+  } else if (rows.past > 0) {
     form.k = concatenated(op, {past_k, form.k}, 2);
     form.v = concatenated(op, {past_v, form.v}, 2);
   }
   form.mask = op.maybe_in(10);
   form.is_causal = true;
-  form.offset = past;
+  form.offset = rows.valid == nullptr ? rows.past : 0;
+  form.valid = rows.valid;
+  form.is_offset_by_valid = rows.valid != nullptr;
+  if (window > 0) form.left = window - 1;  // its own place is one of the window
   form.softcap = op.real("softcap", 0);
   form.scale = op.real("scale", 0);
   if (form.scale == 0) form.scale = 1 / std::sqrt(static_cast<double>(form.q->shape[3]));
