@@ -336,6 +336,16 @@ void import_tensor_scatter(Op& op) {
     Op::refuse("cache and update do not fit together");
   }
   const std::int64_t length = update->shape[at];
+  if (cache->shape[0] == 1 && mode == "linear") {
+    // Of one sequence: rows by their numbers.
+    Value* rows = ascending(op, length, {length});
+    if (op.has_input(2)) {
+      if (op.in(2)->shape != Shape{1}) Op::refuse("write_indices do not fit the batch");
+      rows = op.binary("add", rows, op.cast(op.in(2), DType::kInt64));
+    }
+    return op.set(0, op.emit_like("aten.index_copy.default", {cache, rows, update},
+                                  Json{{"dim", axis}}));
+  }
   Shape place_shape(update->shape.size(), 1);
   place_shape[at] = length;
   Value* places = ascending(op, length, place_shape);

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rules/attention.hpp"
 #include "rules/rules.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu::onnx {
 namespace {
@@ -275,7 +277,39 @@ void import_top_k(Op& op) {
   op.set(1, op.slice(results[1], axis, 0, k));
 }
 
+namespace {
+
+// By how much a value is another one and a number more; nothing if it is not made so.
+std::optional<double> more_than(Op& op, const Value* value, const Value* other) {
+  if (value->node < 0) return std::nullopt;
+  const DraftNode& node = op.draft().nodes()[static_cast<std::size_t>(value->node)];
+  if (node.op != "aten.add.Tensor" || node.inputs.empty()) return std::nullopt;
+  if (node.inputs.size() == 1 && node.inputs[0] == other) {
+    return json_double(find_member(node.attrs, "other"));
+  }
+  return std::nullopt;
+}
+
+// A sequence whose start is data, and whose length is known.
+Value* moving_range(Op& op, Value* start, double step) {
+  const auto width = more_than(op, op.in(1), start);
+  if (!width || step == 0) return nullptr;
+  const double count = std::max(std::ceil(*width / step), 0.0);
+  if (count > static_cast<double>(Importer::kMostKnown)) Op::refuse("too many numbers");
+  const auto length = static_cast<std::int64_t>(count);
+  Value* places = ascending(op, length, {length});
+  if (step != 1) places = op.scalar("mul", places, step);
+  return op.binary("add", op.cast(places, start->dtype), op.view(start, {}));
+}
+
+}  // namespace
+
 void import_range(Op& op) {
+  if (op.importer().known(op.in(0)) == nullptr && op.in(0)->dtype == DType::kInt64) {
+    if (Value* places = moving_range(op, op.in(0), op.number(2, "the step"))) {
+      return op.set(0, places);
+    }
+  }
   const double start = op.number(0, "the start");
   const double limit = op.number(1, "the limit");
   const double step = op.number(2, "the step");

@@ -51,9 +51,11 @@ class Adopter : public PastTensors {
         inputs_(inputs),
         capacity_(capacity),
         diagnostics_(diagnostics),
-        follower_(model, inputs.positions, inputs.mask),
+        follower_(model, inputs),
         fates_(graph_.nodes().size(), Fate::kStays),
-        follows_(graph_.tensors().size(), false) {}
+        follows_(graph_.tensors().size(), false) {
+    if (inputs.start.valid()) follows_[inputs.start] = true;
+  }
 
   std::optional<Json> run() {
     for (const NodeId id : ids_of<NodeId>(graph_.nodes())) classify(id);
@@ -81,7 +83,9 @@ class Adopter : public PastTensors {
     for (const TensorId output : graph_.node(id).outputs) refused_.insert(output.value);
   }
   bool is_past_input(TensorId id) const {
-    return graph_.tensor(id).kind == TensorKind::kGraphInput && model_.mentions_past(id);
+    const CachePairs& caches = model_.caches();
+    return std::any_of(caches.pairs.begin(), caches.pairs.end(),
+                       [&](const CachePair& pair) { return pair.input == graph_.tensor(id).name; });
   }
 
   void classify(NodeId id) {
@@ -101,7 +105,7 @@ class Adopter : public PastTensors {
     bool has_rows = false;
     std::optional<NodeId> unknown;
     for (const TensorId input : node.inputs) {
-      if (is_past_input(input) && input != inputs_.mask) {
+      if (is_past_input(input)) {
         return refuse(id, "reads '" + short_text(graph_.tensor(input).name) +
                               "' other than to put new rows behind it");
       }
@@ -267,7 +271,7 @@ class Adopter : public PastTensors {
     Json copy = json;
     set_member(copy, "op_type", "aten.index_copy.default");
     const TensorId past = node.inputs[0];
-    const TensorId fresh = node.inputs[1];
+    const TensorId fresh = node.inputs.back();
     set_member(copy, "inputs",
                Json::array({mention_of(past), writer_->positions(), mention_of(fresh)}));
     // The state has the capacity from its first step on.
@@ -293,7 +297,7 @@ class Adopter : public PastTensors {
     } else if (value.is_array()) {
       for (Json& each : value) write_sizes(id, each);
     } else if (value.is_string()) {
-      const auto size = model_.model().size_in_attrs(value.get_ref<const std::string&>());
+      const auto size = model_.size_of(value);
       if (!size || !model_.has_past(*size)) return;
       if (*size != model_.caches().total) {
         return refuse(id, "takes the size " + size->text() + ", which is not that of all rows");
@@ -315,7 +319,7 @@ class Adopter : public PastTensors {
       if (pair != nullptr) {
         set_member(copy, "shape", writer_->shape(model_.shape(graph_.find_tensor(pair->output))));
       }
-      if (id != inputs_.mask) inputs.push_back(std::move(copy));
+      if (id != inputs_.mask && id != inputs_.start) inputs.push_back(std::move(copy));
     }
     if (!inputs_.positions.valid()) inputs.push_back(writer_->position_input());
     set_member(document, "graph_inputs", std::move(inputs));
@@ -351,6 +355,7 @@ class Adopter : public PastTensors {
     Json symbols = Json::object();
     for (const auto& [name, stated] : find_member(npu, "symbols")->get_ref<Json::object_t&>()) {
       if (name == model_.caches().past_symbol) continue;
+      if (model_.caches().substitution.contains(name)) continue;
       Json symbol = stated;
       symbol.erase("of");
       if (SizeExpression::symbol(name) == model_.caches().fresh) {
@@ -412,6 +417,20 @@ std::optional<Json> adopt_caches(const Template& model, std::int64_t capacity,
         Template::read(narrowed_document(model, one), model.file(), diagnostics);
     if (diagnostics.has_errors()) return std::nullopt;
     return adopt_caches(single, capacity, diagnostics);
+  }
+  if (caches->is_fixed) {
+    const std::int64_t rows = *caches->total.constant();
+    if (capacity != 0 && capacity != rows) {
+      diagnostics.error({.file = model.file()}, "its caches have " + std::to_string(rows) +
+                                                    " rows, whatever --capacity " +
+                                                    "says; leave it out");
+      return std::nullopt;
+    }
+    capacity = rows;
+  } else if (capacity == 0) {
+    diagnostics.error({.file = model.file()},
+                      "its caches grow: say with --capacity how many rows they are to have");
+    return std::nullopt;
   }
   const PastModel past(model, *caches, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;

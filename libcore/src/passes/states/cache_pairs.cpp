@@ -66,14 +66,35 @@ std::vector<std::string> names_in(const Json& object, const char* list) {
   return names;
 }
 
+/// The pair of an output that is a buffer with new rows in it.
+std::optional<CachePair> buffer_of(const Template& model, const Json& node,
+                                   const std::vector<std::string>& operands,
+                                   const std::set<std::string>& inputs, const std::string& output) {
+  const Json* attrs = member_object(node, "attrs");
+  const auto dim = attrs == nullptr ? std::nullopt : member_integer(*attrs, "dim");
+  if (operands.size() != 3 || !inputs.contains(operands[0]) || !dim) return std::nullopt;
+  const SizeShape* past = model.shape(operands[0]);
+  const auto rank = past == nullptr ? 0 : static_cast<std::int64_t>(past->size());
+  if (*dim < -rank || *dim >= rank) return std::nullopt;
+  const auto axis = static_cast<std::size_t>(*dim < 0 ? *dim + rank : *dim);
+  if (!(*past)[axis].is_constant()) return std::nullopt;
+  return CachePair{.input = operands[0],
+                   .output = output,
+                   .node = *member_text(node, "name"),
+                   .index = operands[1],
+                   .fresh = operands[2],
+                   .axis = axis};
+}
+
 /// The pair of an output, if it is one.
 std::optional<CachePair> pair_of(const Template& model, const Producers& producers,
                                  const std::set<std::string>& inputs, const std::string& output) {
   const Json* node = producers.find_behind_copies(output);
   if (node == nullptr) return std::nullopt;
   const std::string_view name = functional_name(*member_text(*node, "op_type"));
-  if (name != "cat" && name != "concat") return std::nullopt;
   const std::vector<std::string> operands = names_in(*node, "inputs");
+  if (name == "index_copy") return buffer_of(model, *node, operands, inputs, output);
+  if (name != "cat" && name != "concat") return std::nullopt;
   if (operands.size() != 2 || !inputs.contains(operands[0])) return std::nullopt;
   const SizeShape* past = model.shape(operands[0]);
   const SizeShape* whole = model.shape(output);
@@ -85,7 +106,31 @@ std::optional<CachePair> pair_of(const Template& model, const Producers& produce
     axis = d;
   }
   if (!axis || (*past)[*axis].is_constant()) return std::nullopt;
-  return CachePair{operands[0], output, *member_text(*node, "name"), operands[1], *axis};
+  return CachePair{.input = operands[0],
+                   .output = output,
+                   .node = *member_text(*node, "name"),
+                   .index = {},
+                   .fresh = operands[1],
+                   .axis = *axis};
+}
+
+/// Of buffers of fixed size: the past is a number of its own, and a mask that has a size of its own
+/// is as long as the past and the new rows.
+void take_past_of_mask(const Template& model, const std::vector<std::string>& inputs,
+                       CachePairs& caches) {
+  caches.past_symbol = "past.rows";
+  while (model.symbols().find(caches.past_symbol) != nullptr) caches.past_symbol += "_";
+  caches.past = SizeExpression::symbol(caches.past_symbol);
+  for (const std::string& name : inputs) {
+    const SizeShape* shape = model.shape(name);
+    if (shape == nullptr || shape->size() != 2 || name.find("mask") == std::string::npos) continue;
+    const std::set<std::string> symbols = shape->back().symbols();
+    if (symbols.size() != 1 || shape->back() != SizeExpression::symbol(*symbols.begin()) ||
+        shape->back() == caches.fresh) {
+      continue;
+    }
+    caches.substitution.emplace(*symbols.begin(), caches.used());
+  }
 }
 
 bool is_called_cache(const std::string& name) {
@@ -135,12 +180,19 @@ std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& d
     }
     const SizeExpression past = (*model.shape(pair->input))[pair->axis];
     const SizeExpression total = (*model.shape(output))[pair->axis];
+    const bool is_fixed = !pair->index.empty();
+    const SizeShape* rows = model.shape(pair->fresh);
+    const SizeExpression fresh = is_fixed && rows != nullptr && pair->axis < rows->size()
+                                     ? (*rows)[pair->axis]
+                                     : total - past;
     if (caches.pairs.empty()) {
       caches.past = past;
       caches.total = total;
-      caches.fresh = total - past;
+      caches.fresh = fresh;
+      caches.is_fixed = is_fixed;
     }
-    if (past != caches.past || total != caches.total) {
+    if (past != caches.past || total != caches.total || fresh != caches.fresh ||
+        is_fixed != caches.is_fixed) {
       return refuse("caches '" + short_text(caches.pairs.front().output) + "' and '" +
                     short_text(output) + "' have " + caches.total.text() + " and " + total.text() +
                     " rows, expected one number");
@@ -151,6 +203,10 @@ std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& d
     return refuse(
         "no output is the concatenation of an input and new rows along a size that "
         "varies, as a cache is");
+  }
+  if (caches.is_fixed) {
+    take_past_of_mask(model, inputs, caches);
+    return caches;
   }
   const std::set<std::string> symbols = caches.past.symbols();
   if (symbols.size() != 1 || caches.past != SizeExpression::symbol(*symbols.begin())) {

@@ -15,7 +15,8 @@ namespace npu::states {
 struct CachePair {
   std::string input;   ///< the graph input, with the rows of the past
   std::string output;  ///< the graph output, with these and the new ones
-  std::string node;    ///< the concatenation
+  std::string node;    ///< the concatenation, or the index_copy of a buffer of fixed size
+  std::string index;   ///< of an index_copy, the places of the new rows; empty: a concatenation
   std::string fresh;   ///< the tensor with the new rows
   std::size_t axis = 0;
 };
@@ -24,7 +25,16 @@ struct CachePair {
 struct CachePairs {
   std::vector<CachePair> pairs;
   std::string past_symbol;
-  SizeExpression past, fresh, total;  ///< rows along the caches' axes; total is the sum
+  /// Rows along the caches' axes. `total` is that of the outputs: the sum of the others, or the
+  /// fixed size of a buffer.
+  SizeExpression past, fresh, total;
+  bool is_fixed = false;
+  /// What symbols of the template are in terms of `past_symbol`, which is none of a model with
+  /// buffers of fixed size: the number of past rows is what its mask and positions say.
+  SizeSubstitution substitution = {};
+
+  /// The rows that count after the step.
+  SizeExpression used() const { return past + fresh; }
 };
 
 /// Symbols of a batch, which are to be 1: the first dimensions of caches.

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "ops/op_name.hpp"
+#include "passes/states/follow_past.hpp"
 #include "support/text.hpp"
 
 namespace npu::states {
@@ -34,6 +35,40 @@ bool is_called(const std::string& name, std::string_view part) {
   return name.find(part) != std::string::npos;
 }
 
+/// Whether the new rows of all buffers go behind those of the past.
+bool are_behind_past(const PastModel& model, const DecoderInputs& inputs) {
+  PastFollower follower(model, inputs);
+  const CachePairs& caches = model.caches();
+  Formula wanted = integer_formula(1, caches.past);
+  if (caches.fresh != SizeExpression(1)) wanted.integer->factors[0] = 1;
+  // Every formula of a tensor in front is looked for first, so that none is far behind.
+  for (const NodeId id : ids_of<NodeId>(model.graph().nodes())) {
+    for (const TensorId output : model.graph().node(id).outputs) follower.formula(output);
+  }
+  return std::all_of(caches.pairs.begin(), caches.pairs.end(), [&](const CachePair& pair) {
+    const std::optional<Formula>& places = follower.formula(model.graph().find_tensor(pair.index));
+    return places && places->integer == wanted.integer;
+  });
+}
+
+/// The input that says how many rows buffers of fixed size have, if one is needed. False if what
+/// is written into them is not shown to stand behind these.
+bool find_start(const PastModel& model, DecoderInputs& inputs) {
+  if (are_behind_past(model, inputs)) return true;
+  for (const TensorId id : model.graph().graph_inputs()) {
+    const TensorInfo& tensor = model.graph().tensor(id);
+    const SizeShape& shape = model.shape(id);
+    const bool is_single = std::all_of(shape.begin(), shape.end(), [](const SizeExpression& size) {
+      return size == SizeExpression(1);
+    });
+    const bool is_whole = tensor.dtype == DType::kInt64 || tensor.dtype == DType::kInt32;
+    if (!is_single || !is_whole || id == inputs.tokens || id == inputs.positions) continue;
+    inputs.start = id;
+    if (are_behind_past(model, inputs)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnostics& diagnostics) {
@@ -46,7 +81,7 @@ std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnos
                                       [&](const auto& p) { return p.input == tensor.name; });
     if (is_cache) continue;
     if (model.mentions_past(id)) {
-      if (!is_row(model.shape(id), caches.total) || !is_called(tensor.name, "mask") ||
+      if (!is_row(model.shape(id), caches.used()) || !is_called(tensor.name, "mask") ||
           found.mask.valid()) {
         std::string shape;
         for (const SizeExpression& size : model.shape(id)) {
@@ -56,7 +91,7 @@ std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnos
                           "input '" + short_text(tensor.name) + "' [" + shape +
                               "] has a size that follows from the past; expected only caches and "
                               "a mask [1, " +
-                              caches.total.text() + "]");
+                              caches.used().text() + "]");
         return std::nullopt;
       }
       found.mask = id;
@@ -76,6 +111,13 @@ std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnos
     });
     if (is_cache || shape.size() != 3 || !is_floating_point(graph.tensor(id).dtype)) continue;
     if (!found.logits.valid()) found.logits = id;
+  }
+  if (caches.is_fixed && !find_start(model, found)) {
+    diagnostics.error({.file = model.model().file()},
+                      "new rows of '" + short_text(caches.pairs.front().output) +
+                          "' are written at places that are not shown to be behind those that "
+                          "there are");
+    return std::nullopt;
   }
   return found;
 }

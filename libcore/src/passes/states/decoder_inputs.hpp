@@ -11,7 +11,8 @@ namespace npu::states {
 struct DecoderInputs {
   TensorId tokens = {};     ///< the numbers of the new tokens
   TensorId positions = {};  ///< the position of each
-  TensorId mask = {};       ///< which rows of the past and which new ones count
+  TensorId mask = {};       ///< which rows of the past and which new ones count: all of them
+  TensorId start = {};      ///< the number of rows of the past, of a buffer of fixed size
   TensorId logits = {};     ///< an output: a number for each token that may follow
 };
 

@@ -517,8 +517,9 @@ const std::optional<Formula>& PastFollower::formula(TensorId id) {
 std::optional<Formula> PastFollower::find(TensorId id) {
   const TensorInfo& tensor = model_.graph().tensor(id);
   const std::size_t rank = tensor.shape.size();
-  if (id == mask_) return constant_formula(1);
-  if (id == positions_) {
+  if (id == inputs_.mask) return constant_formula(1);
+  if (id == inputs_.start) return integer_formula(rank, model_.caches().past);
+  if (id == inputs_.positions) {
     Formula result = integer_formula(rank, model_.caches().past);
     if (model_.caches().fresh != SizeExpression(1)) result.integer->factors.back() = 1;
     return result;

@@ -56,20 +56,34 @@ class RuleFinder {
     return tensor ? tensors_.keys(*tensor) : nullptr;
   }
   KeyRule unknown() const { return refused("reads rows of a cache, which only an attention may"); }
-  /// A result along whose one dimension of all rows the unused ones are such.
-  KeyRule along(UnusedRows rows) const {
-    const auto dim = model_.past_dim(result_);
-    if (!dim || model_.shape(result_)[*dim] != model_.caches().total) {
+  std::size_t rank(TensorId id) const { return model_.shape(id).size(); }
+  /// A result whose rows of a cache lie along a dimension.
+  KeyRule along(UnusedRows rows, std::size_t dim) const {
+    const SizeShape& shape = model_.shape(result_);
+    if (dim >= shape.size() || shape[dim] != model_.caches().total) {
       return refused("has a size that follows from the past, other than the number of all rows");
     }
-    return {.result = KeyAxis{*dim, rows}};
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (d != dim && model_.has_past(shape[d])) {
+        return refused("has two sizes that follow from the past");
+      }
+    }
+    return {.result = KeyAxis{dim, rows}};
+  }
+  /// The same of an op that broadcasts an operand with such rows.
+  KeyRule along(UnusedRows rows, const KeyAxis& axis, TensorId operand) const {
+    if (rank(result_) < rank(operand)) return unknown();
+    return along(rows, axis.dim + rank(result_) - rank(operand));
   }
 
   /// The value that a mask has for keys that it hides; nothing, and why, if it is no mask.
-  std::optional<MaskForm> mask(TensorId id, std::string& reason) const {
+  /// Its keys lie along `from_back` dimensions in front of the last one.
+  std::optional<MaskForm> mask(TensorId id, std::size_t from_back, std::string& reason) const {
     const Formula* formula = tensors_.formula(id);
     if (formula == nullptr) return std::nullopt;
-    auto form = mask_form(model_, *formula, model_.shape(id), reason);
+    const SizeShape& shape = model_.shape(id);
+    const std::size_t dim = from_back < shape.size() ? shape.size() - 1 - from_back : shape.size();
+    auto form = mask_form(model_, *formula, shape, dim, reason);
     if (form) return form;
     reason = "reads a mask '" + short_text(model_.graph().tensor(id).name) + "' that " + reason;
     return std::nullopt;
@@ -91,9 +105,12 @@ class RuleFinder {
       return refused("is causal from the first key on, whatever the past has");
     }
     const auto given = node_.tensor("attn_mask");
+    if (!given && model_.caches().is_fixed) {
+      return refused("attends to rows of a buffer that no step has written");
+    }
     if (!given) return {.needs_mask = true};
     std::string reason = "has a mask that does not follow from positions";
-    const auto form = mask(*given, reason);
+    const auto form = mask(*given, 0, reason);
     if (!form) return refused(reason);
     const bool is_bool = model_.graph().tensor(*given).dtype == DType::kBool;
     if (const auto number = tensors_.formula(*given)->number()) {
@@ -122,7 +139,8 @@ class RuleFinder {
     if (a != nullptr && b != nullptr) return unknown();
     const KeyAxis* axis = a != nullptr ? a : b;
     if (axis == nullptr || axis->rows == kHidden) return unknown();
-    return along(axis->rows);
+    if (b != nullptr && b->dim + 1 == rank(inputs()[1])) return along(b->rows, rank(result_) - 1);
+    return along(axis->rows, *axis, inputs()[a != nullptr ? 0 : 1]);
   }
 
   KeyRule softmax() const {
@@ -132,48 +150,54 @@ class RuleFinder {
     std::int64_t dim = node_.integer("dim");
     if (dim < 0) dim += rank;
     if (dim != static_cast<std::int64_t>(self->dim)) {
-      return self->rows == kFinite ? along(kFinite) : unknown();
+      return self->rows == kFinite ? along(kFinite, self->dim) : unknown();
     }
     if (self->rows != kHidden) return refused("gives weights to all rows, without a mask");
-    return along(kZero);
+    return along(kZero, self->dim);
   }
 
   KeyRule sum() const {
     const KeyAxis* a = keys("self");
     const KeyAxis* b = keys("other");
     const bool is_plain = node_.find("alpha") == nullptr || node_.number("alpha") == 1;
-    if (a != nullptr && b != nullptr) {
-      return a->rows == kFinite && b->rows == kFinite ? along(kFinite) : unknown();
-    }
     const KeyAxis* axis = a != nullptr ? a : b;
     if (axis == nullptr || axis->rows == kZero) return unknown();
-    const auto other = node_.tensor(a != nullptr ? "other" : "self");
-    if (!other || !model_.mentions_past(*other)) return along(axis->rows);
-    std::string reason = "adds what does not follow from positions";
-    const auto form = mask(*other, reason);
-    if (!form) {
-      const Formula* formula = tensors_.formula(*other);
-      return formula != nullptr && formula->integer ? along(axis->rows) : refused(reason);
+    const TensorId self = *node_.tensor(a != nullptr ? "self" : "other");
+    if (a != nullptr && b != nullptr) {
+      return a->rows == kFinite && b->rows == kFinite ? along(kFinite, *a, self) : unknown();
     }
-    if (form->hidden <= kHiddenScore && name_ == "add" && is_plain) return along(kHidden);
+    const auto other = node_.tensor(a != nullptr ? "other" : "self");
+    const Formula* formula = other ? tensors_.formula(*other) : nullptr;
+    if (other && formula == nullptr && model_.mentions_past(*other)) {
+      return refused("adds what does not follow from positions");
+    }
+    if (formula == nullptr || formula->integer || formula->number()) {
+      return along(axis->rows, *axis, self);
+    }
+    std::string reason;
+    const auto form = mask(*other, rank(self) - 1 - axis->dim, reason);
+    if (!form) return refused(reason);
+    if (form->hidden <= kHiddenScore && name_ == "add" && is_plain) {
+      return along(kHidden, *axis, self);
+    }
     if (form->hidden > kHiddenScore && form->hidden < 0) {
       return refused("hides keys by adding no less than " + std::to_string(form->hidden));
     }
-    return along(axis->rows);
+    return along(axis->rows, *axis, self);
   }
 
   KeyRule scaled() const {
     const KeyAxis* a = keys("self");
     const KeyAxis* b = keys("other");
-    if (a != nullptr && b != nullptr) {
-      return a->rows != kHidden && b->rows != kHidden && name_ == "mul"
-                 ? along(a->rows == kZero || b->rows == kZero ? kZero : kFinite)
-                 : unknown();
-    }
-    if (b != nullptr && name_ == "div") return unknown();
     const KeyAxis* axis = a != nullptr ? a : b;
     if (axis == nullptr || axis->rows == kHidden) return unknown();
-    return along(axis->rows);
+    const TensorId self = *node_.tensor(a != nullptr ? "self" : "other");
+    if (a != nullptr && b != nullptr) {
+      if (b->rows == kHidden || name_ != "mul") return unknown();
+      return along(a->rows == kZero || b->rows == kZero ? kZero : kFinite, *a, self);
+    }
+    if (b != nullptr && name_ == "div") return unknown();
+    return along(axis->rows, *axis, self);
   }
 
   KeyRule choice() const {
@@ -185,16 +209,23 @@ class RuleFinder {
     if (const KeyAxis* axis = tensors_.keys(*condition)) {
       // False for unused rows, as whether a weight of 0 is no number.
       const KeyAxis* kept = keys(if_false);
-      return axis->rows == kZero && kept != nullptr ? along(kept->rows) : unknown();
+      if (axis->rows != kZero || kept == nullptr) return unknown();
+      return along(kept->rows, *kept, *node_.tensor(if_false));
     }
+    const std::string_view scores = keys(if_true) != nullptr ? if_true : if_false;
+    const KeyAxis* axis = keys(scores);
+    if (axis == nullptr) return unknown();
+    const TensorId self = *node_.tensor(scores);
     std::string reason = "chooses by what does not follow from positions";
-    const auto form = mask(*condition, reason);
+    const auto form = mask(*condition, rank(self) - 1 - axis->dim, reason);
     if (!form) return refused(reason);
     const std::string_view unused = form->hidden != 0 ? if_true : if_false;
-    if (const KeyAxis* kept = keys(unused)) return along(kept->rows);
+    if (const KeyAxis* kept = keys(unused)) {
+      return along(kept->rows, *kept, *node_.tensor(unused));
+    }
     const auto number = constant(unused);
-    if (number && *number <= kHiddenScore) return along(kHidden);
-    if (number && *number == 0) return along(kZero);
+    if (number && *number <= kHiddenScore) return along(kHidden, *axis, self);
+    if (number && *number == 0) return along(kZero, *axis, self);
     return refused("puts something into scores that it hides which is not the lowest number");
   }
   /// A number, or the one number of a tensor.
@@ -214,32 +245,53 @@ class RuleFinder {
     if (self->rows == kHidden && is_one_of({"neg", "abs", "tanh", "isnan", "isinf"})) {
       return unknown();
     }
-    return along(self->rows);
+    return along(self->rows, *self, inputs()[0]);
   }
 
   KeyRule moved() const {
     const KeyAxis* self = tensors_.keys(inputs()[0]);
     if (self == nullptr) return unknown();
-    const KeyRule rule = along(self->rows);
-    if (!rule.refusal.empty()) return rule;
+    const auto count = static_cast<std::int64_t>(rank(inputs()[0]));
+    const auto from_front = [&](std::int64_t dim) { return dim < 0 ? dim + count : dim; };
+    const auto own = static_cast<std::int64_t>(self->dim);
+    if (is_one_of({"index_select", "slice", "select", "narrow"})) {
+      const std::int64_t dim = from_front(node_.integer("dim"));
+      if (dim == own) return unknown();
+      return along(self->rows, self->dim - (name_ == "select" && dim < own ? 1 : 0));
+    }
+    if (name_ == "expand") return along(self->rows, *self, inputs()[0]);
+    if (name_ == "permute") {
+      const std::vector<std::int64_t> dims = node_.integers("dims");
+      for (std::size_t d = 0; d < dims.size(); ++d) {
+        if (from_front(dims[d]) == own) return along(self->rows, d);
+      }
+      return unknown();
+    }
+    if (name_ == "transpose" || name_ == "t") {
+      const std::int64_t a = name_ == "t" ? 0 : from_front(node_.integer("dim0"));
+      const std::int64_t b = name_ == "t" ? 1 : from_front(node_.integer("dim1"));
+      const std::int64_t to = own == a ? b : own == b ? a : own;
+      return along(self->rows, static_cast<std::size_t>(to));
+    }
+    return reshaped(*self);
+  }
+
+  /// The rows stay rows: as many elements lie in front of them, and in one of them.
+  KeyRule reshaped(const KeyAxis& self) const {
     const SizeShape& from = model_.shape(inputs()[0]);
     const SizeShape& to = model_.shape(result_);
-    if (is_one_of({"index_select", "slice", "select", "narrow"})) {
-      std::int64_t dim = node_.integer("dim");
-      if (dim < 0) dim += static_cast<std::int64_t>(from.size());
-      return dim == static_cast<std::int64_t>(self->dim) ? unknown() : rule;
-    }
-    if (is_one_of({"permute", "transpose", "t", "expand"})) return rule;
-    // The rows stay rows: as many elements lie in front of them, and in one of them.
     const auto product = [](const SizeShape& shape, std::size_t begin, std::size_t end) {
       SizeExpression count(1);
       for (std::size_t d = begin; d < end; ++d) count = count * shape[d];
       return count;
     };
-    const std::size_t at = rule.result->dim;
-    const bool stays = product(from, 0, self->dim) == product(to, 0, at) &&
-                       product(from, self->dim + 1, from.size()) == product(to, at + 1, to.size());
-    return stays ? rule : refused("puts rows of a cache into other ones");
+    for (std::size_t d = 0; d < to.size(); ++d) {
+      const bool stays = to[d] == from[self.dim] &&
+                         product(from, 0, self.dim) == product(to, 0, d) &&
+                         product(from, self.dim + 1, from.size()) == product(to, d + 1, to.size());
+      if (stays) return along(self.rows, d);
+    }
+    return refused("puts rows of a cache into other ones");
   }
 
   const PastModel& model_;

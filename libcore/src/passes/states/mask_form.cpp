@@ -10,34 +10,36 @@
 namespace npu::states {
 namespace {
 
-/// The dimension that has all rows, and the one that has the new ones; -1 if there is none.
+/// The dimension of keys, and the one that has the new rows; -1 if there is none.
 struct MaskDims {
   std::ptrdiff_t keys = -1;
   std::ptrdiff_t rows = -1;
 
-  MaskDims(const PastModel& model, const SizeShape& shape) {
+  MaskDims(const PastModel& model, const SizeShape& shape, std::size_t keys_dim) {
+    if (keys_dim < shape.size() && shape[keys_dim] == model.caches().total) {
+      keys = static_cast<std::ptrdiff_t>(keys_dim);
+    }
     for (std::size_t d = 0; d < shape.size(); ++d) {
-      const auto dim = static_cast<std::ptrdiff_t>(d);
-      if (shape[d] == model.caches().total) keys = dim;
-      if (shape[d] == model.caches().fresh && shape[d] != SizeExpression(1)) rows = dim;
+      const bool has_rows = shape[d] == model.caches().fresh && shape[d] != SizeExpression(1);
+      if (has_rows && d != keys_dim) rows = static_cast<std::ptrdiff_t>(d);
     }
   }
 };
 
 /// The form of a formula whose condition shows keys.
 std::optional<MaskForm> shown_form(const PastModel& model, const Formula& formula,
-                                   const SizeShape& shape, std::string& reason) {
+                                   const SizeShape& shape, std::size_t keys_dim,
+                                   std::string& reason) {
   const auto refuse = [&](const std::string& why) {
     reason = why;
     return std::nullopt;
   };
-  const MaskDims dims(model, shape);
+  const MaskDims dims(model, shape, keys_dim);
   if (dims.keys < 0) return refuse("has no dimension of " + model.caches().total.text() + " keys");
   MaskForm form{.shown = formula.yes, .hidden = formula.no};
   if (formula.when.is_opposite) return refuse("shows keys by none of several conditions");
-  if (dims.rows < 0 && model.caches().fresh != SizeExpression(1) && !formula.when.atoms.empty()) {
-    return refuse("is the same for all new rows");
-  }
+  const bool is_single = model.caches().fresh == SizeExpression(1);
+  bool is_bounded = !model.caches().is_fixed;  // a buffer has rows behind those that count
   for (const Affine& atom : formula.when.atoms) {
     std::int64_t keys = 0;
     std::int64_t rows = 0;
@@ -52,6 +54,13 @@ std::optional<MaskForm> shown_form(const PastModel& model, const Formula& formul
     const bool is_below = keys == 1;
     const std::int64_t wanted = dims.rows < 0 ? 0 : -keys;
     const SizeExpression past = model.caches().past;
+    // Up to the last row that counts, which holds for all that is seen.
+    const auto behind = (atom.rest + model.caches().used() - SizeExpression(1)).constant();
+    if (is_below && rows == 0 && behind && *behind <= 0) {
+      is_bounded = is_bounded || *behind == 0;
+      continue;
+    }
+    if (dims.rows < 0 && !is_single) return refuse("is the same for all new rows");
     const auto apart = (is_below ? atom.rest + past : atom.rest - past).constant();
     if ((keys != 1 && keys != -1) || rows != wanted || !apart) {
       return refuse("shows keys by a condition that is neither causal nor a window");
@@ -68,26 +77,41 @@ std::optional<MaskForm> shown_form(const PastModel& model, const Formula& formul
     const std::int64_t window = 1 - *apart;
     form.window = form.window < 0 ? window : std::min(form.window, window);
   }
-  if (model.caches().fresh == SizeExpression(1)) form.causal = true;  // there are no later keys
+  if (!is_bounded && !form.causal) return refuse("shows rows of a buffer that no step has written");
+  if (is_single) form.causal = true;  // there are no later keys
   return form;
 }
 
 }  // namespace
 
 std::optional<MaskForm> mask_form(const PastModel& model, const Formula& formula,
-                                  const SizeShape& shape, std::string& reason) {
+                                  const SizeShape& shape, std::size_t keys_dim,
+                                  std::string& reason) {
   if (formula.integer) {
     reason = "holds numbers that differ from key to key";
     return std::nullopt;
   }
-  if (auto form = shown_form(model, formula, shape, reason)) return form;
+  if (auto form = shown_form(model, formula, shape, keys_dim, reason)) return form;
   // A single condition may tell which keys are hidden.
   if (formula.when.atoms.size() != 1) return std::nullopt;
   Affine shown = multiply(formula.when.atoms.front(), -1);
   shown.rest = shown.rest + SizeExpression(1);
   const Formula swapped{.when = {{std::move(shown)}}, .yes = formula.no, .no = formula.yes};
   std::string other;
-  return shown_form(model, swapped, shape, other);
+  return shown_form(model, swapped, shape, keys_dim, other);
+}
+
+std::optional<std::size_t> keys_dim(const PastModel& model, const Formula& formula,
+                                    const SizeShape& shape) {
+  std::optional<std::size_t> found;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] != model.caches().total) continue;
+    const bool is_told = std::any_of(formula.when.atoms.begin(), formula.when.atoms.end(),
+                                     [&](const Affine& atom) { return atom.factors[d] != 0; });
+    if (is_told) return d;
+    found = d;
+  }
+  return found;
 }
 
 }  // namespace npu::states

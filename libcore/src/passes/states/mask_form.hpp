@@ -21,9 +21,15 @@ struct MaskForm {
   double hidden = 0;
 };
 
-/// The form of a formula over a tensor of a shape, whose keys lie along the dimension of all rows
-/// and whose new rows along that of these. Nothing if it is none, and why in `reason`.
+/// The form of a formula over a tensor of a shape, whose keys lie along one dimension and whose new
+/// rows along another. Nothing if it is none, and why in `reason`.
 std::optional<MaskForm> mask_form(const PastModel& model, const Formula& formula,
-                                  const SizeShape& shape, std::string& reason);
+                                  const SizeShape& shape, std::size_t keys_dim,
+                                  std::string& reason);
+
+/// The dimension along which a formula of a shape tells keys apart; the last one that has as many
+/// elements as there are rows, if it tells none apart. Nothing if no dimension has.
+std::optional<std::size_t> keys_dim(const PastModel& model, const Formula& formula,
+                                    const SizeShape& shape);
 
 }  // namespace npu::states

@@ -14,16 +14,15 @@ namespace {
 
 constexpr std::int64_t kMostElements = 1 << 16;  // of a constant that a formula is made of
 
-bool has_symbol(const Template& model, const Json& value, const std::string& symbol) {
+bool has_past_in(const PastModel& model, const Json& value) {
   if (value.is_array()) {
     for (const Json& each : value) {
-      if (has_symbol(model, each, symbol)) return true;
+      if (has_past_in(model, each)) return true;
     }
     return false;
   }
-  if (!value.is_string()) return false;
-  const auto size = model.size_in_attrs(value.get_ref<const std::string&>());
-  return size && size->symbols().contains(symbol);
+  const auto size = model.size_of(value);
+  return size && model.has_past(*size);
 }
 
 bool flatten(const Json& data, std::vector<double>& values) {
@@ -49,11 +48,14 @@ PastModel::PastModel(const Template& model, const CachePairs& caches, Diagnostic
     range.min = symbol.name == caches.past_symbol ? 0 : symbol.min.constant().value_or(0);
     if (symbol.max && symbol.max->constant()) range.max = *symbol.max->constant();
   }
+  ranges_[caches.past_symbol].min = 0;
   shapes_.resize(graph_.tensors().size());
   for (const TensorId id : ids_of<TensorId>(graph_.tensors())) {
     const TensorInfo& tensor = graph_.tensor(id);
     if (const SizeShape* stated = model.shape(tensor.name)) {
-      shapes_[id] = *stated;
+      for (const SizeExpression& size : *stated) {
+        shapes_[id].push_back(size.substitute(caches.substitution));
+      }
     } else {
       shapes_[id].assign(tensor.shape.begin(), tensor.shape.end());
     }
@@ -67,16 +69,6 @@ PastModel::PastModel(const Template& model, const CachePairs& caches, Diagnostic
   weights_ = WeightMap::of(graph_);
 }
 
-std::optional<std::size_t> PastModel::past_dim(TensorId id) const {
-  std::optional<std::size_t> dim;
-  for (std::size_t d = 0; d < shapes_[id].size(); ++d) {
-    if (!has_past(shapes_[id][d])) continue;
-    if (dim) return std::nullopt;
-    dim = d;
-  }
-  return dim;
-}
-
 bool PastModel::mentions_past(TensorId id) const {
   for (const SizeExpression& size : shapes_[id]) {
     if (has_past(size)) return true;
@@ -88,7 +80,7 @@ bool PastModel::mentions_past(const Node& node) const {
   const Json& all = attrs(node);
   if (!all.is_object()) return false;
   for (const auto& [key, value] : all.get_ref<const Json::object_t&>()) {
-    if (has_symbol(model_, value, caches_.past_symbol)) return true;
+    if (has_past_in(*this, value)) return true;
   }
   return false;
 }
@@ -99,14 +91,18 @@ const Json& PastModel::attrs(const Node& node) const {
   return found == attrs_.end() ? kNone : *found->second;
 }
 
+std::optional<SizeExpression> PastModel::size_of(const Json& value) const {
+  if (!value.is_string()) return std::nullopt;
+  const auto size = model_.size_in_attrs(value.get_ref<const std::string&>());
+  return size ? std::optional(size->substitute(caches_.substitution)) : std::nullopt;
+}
+
 std::optional<SizeExpression> PastModel::size(const BoundNode& node,
                                               std::string_view argument) const {
   const BoundArgument* bound = node.find(argument);
   if (bound == nullptr || bound->kind != BoundArgument::Kind::kValue) return std::nullopt;
   const Json* stated = find_member(attrs(node.node()), argument);
-  if (stated != nullptr && stated->is_string()) {
-    return model_.size_in_attrs(stated->get_ref<const std::string&>());
-  }
+  if (stated != nullptr && stated->is_string()) return size_of(*stated);
   const auto number = json_integer(&bound->value);
   return number ? std::optional<SizeExpression>(*number) : std::nullopt;
 }

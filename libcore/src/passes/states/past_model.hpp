@@ -33,14 +33,14 @@ class PastModel {
   bool has_past(const SizeExpression& size) const {
     return size.symbols().contains(caches_.past_symbol);
   }
-  /// The dimension whose size has to do with the past; nothing if none or several have.
-  std::optional<std::size_t> past_dim(TensorId id) const;
   bool mentions_past(TensorId id) const;
   /// Whether an attribute of a node has to do with the past.
   bool mentions_past(const Node& node) const;
 
   /// The attributes of a node as the template has them.
   const Json& attrs(const Node& node) const;
+  /// The size that a text in attributes stands for; nothing for what stands for none.
+  std::optional<SizeExpression> size_of(const Json& value) const;
   /// An integer argument; nothing if it is none.
   std::optional<SizeExpression> size(const BoundNode& node, std::string_view argument) const;
   /// The elements of a small constant; nothing if it is none, or its data is not at hand.

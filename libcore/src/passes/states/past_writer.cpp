@@ -153,7 +153,7 @@ std::optional<Json> PastWriter::integers(const Affine& value, const SizeShape& s
                         count, DType::kInt64);
     return spread(std::move(sequence), shape, {*dim}, name);
   }
-  const auto behind_all = (value.rest - caches.total).constant();
+  const auto behind_all = (value.rest - caches.used()).constant();
   if (!dim && (behind_past || behind_all)) {
     const Json one =
         add(name, "aten.select.int", Json::array({positions()}),
@@ -166,21 +166,22 @@ std::optional<Json> PastWriter::integers(const Affine& value, const SizeShape& s
 
 std::optional<Json> PastWriter::choice(const Formula& formula, const SizeShape& shape, DType dtype,
                                        const std::string& name, std::string& reason) {
-  const auto form = mask_form(model_, formula, shape, reason);
-  if (!form) return std::nullopt;
   const CachePairs& caches = model_.caches();
-  std::vector<std::size_t> dims;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == caches.total ||
-        (shape[d] == caches.fresh && caches.fresh != SizeExpression(1))) {
-      dims.push_back(d);
-    }
+  const auto keys = keys_dim(model_, formula, shape);
+  const auto form = keys ? mask_form(model_, formula, shape, *keys, reason) : std::nullopt;
+  if (!form) {
+    if (!keys) reason = "has no dimension of " + caches.total.text() + " keys";
+    return std::nullopt;
   }
-  const bool is_in_order = dims.size() == 1 || (dims.size() == 2 && shape[dims[1]] == caches.total);
-  if (!is_in_order) {
+  std::vector<std::size_t> dims;
+  for (std::size_t d = 0; d < *keys; ++d) {
+    if (shape[d] == caches.fresh && caches.fresh != SizeExpression(1)) dims = {d};
+  }
+  if (dims.empty() && (form->causal || form->window > 0) && caches.fresh != SizeExpression(1)) {
     reason = "has its keys in front of its rows";
     return std::nullopt;
   }
+  dims.push_back(*keys);
   Json value = mask(form->causal, form->window);
   if (!form->causal && form->window < 0) dims.erase(dims.begin(), dims.end() - 1);
   const Json its_shape = *member_list(value, "shape");

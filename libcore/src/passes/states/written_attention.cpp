@@ -149,7 +149,8 @@ class Matcher {
     const Formula* formula = tensors_.formula(id);
     std::string reason;
     if (formula == nullptr || formula->number()) return false;
-    const auto form = mask_form(model_, *formula, model_.shape(id), reason);
+    const SizeShape& shape = model_.shape(id);
+    const auto form = mask_form(model_, *formula, shape, shape.size() - 1, reason);
     if (!form) return false;
     found_.mask = *form;
     if (graph_.tensor(id).dtype != DType::kBool) {
