@@ -3,6 +3,8 @@
 
 decoder_masked.onnx   opset 18: a mask of ones, positions, a batch; attention written out, with a guard against no numbers
 decoder_window.onnx   opset 23: neither mask nor positions; Attention with a window of 3, heads that are shared
+decoder_buffer.onnx   opset 21: GroupQueryAttention with a buffer for past and present, and a mask of ones
+decoder_scatter.onnx  opset 24: TensorScatter into a buffer at an index that is an input
 decoder_reads.onnx    refused: the sum of a cache is an output
 decoder_slopes.onnx   refused: scores fall with the distance, by a slope for each head
 
@@ -24,8 +26,9 @@ HIDDEN = HEADS * WIDTH
 
 
 class Decoder:
-    def __init__(self, batch, has_mask, has_positions, masked):
+    def __init__(self, batch, has_mask, has_positions, masked, rows=None):
         self.batch = batch
+        self.rows = rows  # of a buffer
         self.rng = np.random.default_rng(11)
         self.nodes, self.constants, self.outputs = [], [], []
         self.inputs = [value("input_ids", [batch, "new"], "int64")]
@@ -39,11 +42,20 @@ class Decoder:
         # Sizes, positions and what follows from them.
         self.add("Shape", ["input_ids"], "ids_shape")
         self.add("Gather", ["ids_shape", "one"], "new_count")
-        self.add("Shape", ["past_key_values.0.key"], "past_shape")
-        self.add("Gather", ["past_shape", "two"], "past_count")
+        if rows and has_mask:
+            self.add("Shape", ["attention_mask"], "mask_shape")
+            self.add("Gather", ["mask_shape", "one"], "mask_count")
+            self.add("Sub", ["mask_count", "new_count"], "past_count")
+        elif rows:
+            self.inputs.append(value("write_indices", [1], "int64"))
+            self.add("Squeeze", ["write_indices", "zeros"], "past_count")
+        else:
+            self.add("Shape", ["past_key_values.0.key"], "past_shape")
+            self.add("Gather", ["past_shape", "two"], "past_count")
         self.add("Add", ["past_count", "new_count"], "all_count")
         self.add("Range", ["past_count", "all_count", "one"], "places")
-        self.add("Range", ["zero", "all_count", "one"], "keys")
+        keys = self.constant("rows", np.array(rows, np.int64)) if rows else "all_count"
+        self.add("Range", ["zero", keys, "one"], "keys")
         self.add("Unsqueeze", ["places", "ones"], "column")
         self.add("LessOrEqual", ["keys", "column"], "causal")
         masked(self)
@@ -66,13 +78,20 @@ class Decoder:
         self.add("Reshape", [f"{name}_flat", shape], f"{name}_split")
         return self.add("Transpose", [f"{name}_split"], name, perm=[0, 2, 1, 3])
 
+    def cache(self, kind):
+        past, present = f"past_key_values.0.{kind}", f"present.0.{kind}"
+        self.inputs.append(value(past, [self.batch, SHARED, self.rows or "past", WIDTH]))
+        self.outputs.append(value(present, [self.batch, SHARED, self.rows or "past + new", WIDTH]))
+        return past, present
+
     def caches(self):
         for kind in ("key", "value"):
             self.heads(kind, SHARED)
-            past, present = f"past_key_values.0.{kind}", f"present.0.{kind}"
-            self.inputs.append(value(past, [self.batch, SHARED, "past", WIDTH]))
-            self.add("Concat", [past, kind], present, axis=2)
-            self.outputs.append(value(present, [self.batch, SHARED, "past + new", WIDTH]))
+            past, present = self.cache(kind)
+            if self.rows:
+                self.add("TensorScatter", [past, kind, "write_indices"], present, axis=-2)
+            else:
+                self.add("Concat", [past, kind], present, axis=2)
 
     def repeated(self, kind):
         """Each head twice, by unsqueeze, expand and reshape."""
@@ -87,16 +106,17 @@ class Decoder:
         self.add("Gather", [self.weight("table", PLACES, HIDDEN), positions], "placed")
         self.add("Add", ["embedded", "placed"], "hidden")
 
-    def finish(self, attended, name, opset):
-        self.add("Transpose", [attended], "turned", perm=[0, 2, 1, 3])
-        shape = self.constant("joined", np.array([0, 0, HIDDEN], np.int64))
-        self.add("Reshape", ["turned", shape], "flat")
+    def finish(self, attended, name, opset, domains=()):
+        if attended != "flat":
+            self.add("Transpose", [attended], "turned", perm=[0, 2, 1, 3])
+            shape = self.constant("joined", np.array([0, 0, HIDDEN], np.int64))
+            self.add("Reshape", ["turned", shape], "flat")
         self.add("MatMul", ["flat", self.weight("w_out", HIDDEN, HIDDEN)], "mixed")
         self.add("Add", ["hidden", "mixed"], "sum")
         self.add("MatMul", ["sum", self.weight("head", HIDDEN, WORDS)], "logits")
         self.outputs.insert(0, value("logits", [self.batch, "new", WORDS]))
         with open(f"{HERE}/{name}.onnx", "wb") as file:
-            file.write(model(graph(self.nodes, self.inputs, self.outputs, self.constants), opset))
+            file.write(model(graph(self.nodes, self.inputs, self.outputs, self.constants), opset, domains))
 
 
 def written_out(d, extra=None):
@@ -152,6 +172,32 @@ def window():
     d.finish("attended", "decoder_window", 23)
 
 
+def buffer():
+    d = Decoder(1, True, False, lambda d: None, 16)
+    d.embed("places")
+    widths = {"query": HEADS, "key": SHARED, "value": SHARED}
+    operands = [d.add("MatMul", ["hidden", d.weight(f"w_{n}", HIDDEN, c * WIDTH)], f"{n}_flat") for n, c in widths.items()]
+    names = [d.cache(kind) for kind in ("key", "value")]
+    d.add("ReduceSum", ["attention_mask", "ones"], "counted", keepdims=0)
+    d.add("Sub", ["counted", "ones"], "last")
+    d.add("Cast", ["last"], "seqlens", to=6)
+    d.add("Cast", ["mask_count"], "total", to=6)
+    operands += [names[0][0], names[1][0], "seqlens", "total"]
+    results = ["flat", names[0][1], names[1][1]]
+    attributes = {"num_heads": HEADS, "kv_num_heads": SHARED, "local_window_size": 5}
+    d.nodes.append(node("GroupQueryAttention", operands, results, "com.microsoft", **attributes))
+    d.finish("flat", "decoder_buffer", 21, ("com.microsoft",))
+
+
+def scatter():
+    d = Decoder(1, False, False, lambda d: d.add("Identity", ["causal"], "mask"), 16)
+    d.embed("places")
+    d.heads("query", HEADS)
+    d.caches()
+    d.add("Attention", ["query", "present.0.key", "present.0.value", "mask"], "attended")
+    d.finish("attended", "decoder_scatter", 24)
+
+
 def reads():
     d = Decoder(1, False, False, plain_mask)
     d.embed("places")
@@ -177,5 +223,5 @@ def slopes():
     d.finish(written_out(d, sloped), "decoder_slopes", 18)
 
 
-for write in (masked, window, reads, slopes):
+for write in (masked, window, buffer, scatter, reads, slopes):
     write()

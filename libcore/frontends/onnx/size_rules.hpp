@@ -71,6 +71,7 @@ class SizeRules {
   void give(Dims dims, std::size_t output = 0) { out(output).shape = std::move(dims); }
   KnownSizes& out(std::size_t output);
   bool is_made_of_constants() const;
+  bool states_rows(std::size_t output, const Dim& rows) const;
   void finish();
 
   // ---- Arithmetic of what may be unknown ----

@@ -105,6 +105,16 @@ void SizeRules::global_pooling() {
   give(std::move(result));
 }
 
+// Whether the model states that a result has this many rows: present is the buffer of the past.
+bool SizeRules::states_rows(std::size_t output, const Dim& rows) const {
+  if (output >= node_->outputs.size() || !rows) return false;
+  const auto found = stated_.find(node_->outputs[output]);
+  if (found == stated_.end() || found->second->dims.size() != 4) return false;
+  const DimProto& dim = found->second->dims[2];
+  const Dim is = dim.value ? number(*dim.value) : stated(dim.symbol);
+  return is && *is == *rows;
+}
+
 // ONNX's own, with (Q, K, V, mask, past key, past value), and the one of GroupQueryAttention, with
 // (query, key, value, past key, past value).
 void SizeRules::attention() {
@@ -127,7 +137,10 @@ void SizeRules::attention() {
     solver_.equate(length_of_past(past), length_of_past(past + 1));
   }
   const Dim fresh = has(1) ? positions(1) : positions(0);
-  const Dim total = has(past) ? sum(length_of_past(past), fresh) : fresh;
+  const bool is_shared = is_grouped && has(past) && states_rows(1, length_of_past(past));
+  const Dim total = is_shared   ? length_of_past(past)
+                    : has(past) ? sum(length_of_past(past), fresh)
+                                : fresh;
   if (!is_grouped && has(3)) {
     if (const Dims* mask = shape(3); mask != nullptr && mask->size() >= 2) {
       if (!is_one(mask->back())) solver_.equate(mask->back(), total);

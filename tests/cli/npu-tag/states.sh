@@ -2,9 +2,12 @@
 # Caches that grow become states: of ONNX decoders with and without a mask and positions, and what is refused.
 . "$CASES/lib.sh"
 onnx=$TESTDATA/onnx
-for name in masked window; do
+for name in masked window buffer scatter; do
   echo "$name:"
-  npu-tag --states --capacity 16 "$onnx/decoder_$name.onnx" -o "$name.json"
+  capacity=
+  case $name in masked | window) capacity="--capacity 16" ;; esac
+  # shellcheck disable=SC2086 # an option, or none
+  npu-tag --states $capacity "$onnx/decoder_$name.onnx" -o "$name.json"
   flat=$(tr -d ' \n' <"$name.json")
   printf '%s\n' "$flat" | sed 's/.*"graph_inputs":\[\(.*\)\],"graph_outputs".*/\1/'
   printf '%s\n' "$flat" | grep -o '"\(states\|generate\|symbols\)":[[{][^]}]*'
@@ -20,6 +23,8 @@ for name in reads slopes; do
   try npu-tag --states --capacity 16 "$onnx/decoder_$name.onnx"
 done
 try npu-tag --states --capacity 16 "$onnx/cached.onnx"
+try npu-tag --states --capacity 24 "$onnx/decoder_buffer.onnx"
 try npu-tag --states --capacity 16 "$TESTDATA/models/small/mlp.json"
 try npu-tag --states "$onnx/decoder_masked.onnx"
+try npu-tag --capacity 16 "$onnx/decoder_masked.onnx"
 try npu-tag --states --capacity 0 "$onnx/decoder_masked.onnx"
