@@ -23,13 +23,17 @@ INTEGERS = (torch.int64, torch.int32)
 COMPARISONS = ("le", "lt", "ge", "gt")
 
 
-def length_mask(positions, operands, keys, causal, window):
+def length_mask(*tensors, operands, keys, causal=False, window=-1):
     """What npu.length_mask computes; see npu-ir(5)."""
-    assert operands == "positions", operands
-    rows, columns = positions.reshape(-1, 1), torch.arange(keys)
-    mask = columns <= rows if causal else torch.ones(rows.shape[0], keys, dtype=torch.bool)
+    rows = tensors[0].reshape(-1, 1) if operands != "valid" else torch.zeros(1, 1, dtype=torch.int64)
+    columns = torch.arange(keys)
+    mask = torch.ones(rows.shape[0], keys, dtype=torch.bool)
+    if causal:
+        mask = mask & (columns <= rows)
     if window > 0:
         mask = mask & (columns > rows - window)
+    if operands != "positions":
+        mask = mask & (columns < tensors[-1])
     return mask[None, None]
 
 
@@ -289,7 +293,7 @@ def window_of_table(table):
     positions = torch.arange(table.shape[0])
     seen = int(table[-1].sum())
     for window in (-1, seen):
-        if torch.equal(table, length_mask(positions, "positions", table.shape[1], True, window)[0, 0]):
+        if torch.equal(table, length_mask(positions, operands="positions", keys=table.shape[1], causal=True, window=window)[0, 0]):
             return window
     return None
 
