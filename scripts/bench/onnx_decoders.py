@@ -3,8 +3,9 @@
 """Compares decoders from ONNX files, step by step, with ONNX Runtime: nine configurations in five forms each.
 
 The files are written by decoder_files.py, with random weights. ONNX Runtime is given what the file asks for and hands
-each step's present to the next one; npu-tag --states makes the caches states in place, and npu-run does the same steps: a
-prompt of 5 tokens, then one at a time. Logits must differ by at most 1e-4.
+each step's present to the next one: a prompt of 5 tokens, then one at a time. npu-tag --states makes the caches states in
+place, and npu-run --score reads the same tokens in steps of 4 and 1. Behind every token the probabilities of five ids are
+compared, the most and the least likely one among them: their logarithms must differ by at most 1e-4.
 
 Output: a line for each file: the largest difference, or why it is refused; then how many are right. Exits 1 if one
 differs, or fewer than --least are right. --peer-only compares the forms of a configuration in ONNX Runtime alone.
@@ -24,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, f"{HERE}/.."]
 
 import numpy as np  # noqa: E402
-from decoder_files import CONFIGS, FORMS, WORDS, Decoder  # noqa: E402
+from decoder_files import CAPACITY, CONFIGS, FORMS, WORDS, Decoder  # noqa: E402
 from export import safetensors  # noqa: E402
 
 BIN = os.path.abspath(os.environ.get("BIN", f"{HERE}/../../build/bin"))
@@ -81,38 +82,45 @@ def theirs(name, decoder, ids, chunks, threads):
     return np.concatenate([found[f"{step}/logits"] for step in range(len(chunks))], 1)
 
 
-def ours(name, decoder, ids, chunks, threads):
-    """Steps of the bundle, each in a process of its own that reads the states which the one before left."""
-    run(f"{BIN}/npu-tag", "-q", "--states", f"{name}.onnx", "-o", f"{name}.json")
+def ours(name, ids, candidates, threads):
+    """The log-probabilities that the model gives to `candidates` [position, which] behind each position, by steps.
+
+    A line of npu-run --score is what was read so far and one candidate; the text alone is taken off it.
+    """
+    run(f"{BIN}/npu-tag", "-q", "--states", "--capacity", str(CAPACITY), f"{name}.onnx", "-o", f"{name}.json")
     with open(f"{name}.json", encoding="utf-8") as file:
-        document = json.load(file)
-    roles = document["npu"]["generate"]
-    states = {state.get("input") for state in document["npu"]["states"]}
-    inputs = {entry["name"]: entry["shape"] for entry in document["graph_inputs"] if entry["name"] not in states}
-    sizes = ",".join(str(count) for count in sorted(set(chunks)))
-    symbol = str(inputs[roles["tokens"]][1])
-    run(f"{BIN}/npu-compile", "-q", "--threads", threads, "--buckets", f"{symbol}={sizes}", f"{name}.json", "-o", f"{name}.npub")
-    logits, kept = [], []
-    for past, tokens in steps_of(ids, chunks):
-        given = decoder.inputs_of_step(tokens, past)
-        given[roles["tokens"]] = tokens
-        if "positions" in roles:
-            positions = np.arange(past, past + tokens.shape[1], dtype=np.int64)
-            given[roles["positions"]] = positions[None] if len(inputs[roles["positions"]]) == 2 else positions
-        write("in.safetensors", {key: given[key] for key in inputs})
-        run(
-            f"{BIN}/npu-run", "-q", f"{name}.npub", "--threads", threads, "--inputs", "in.safetensors", *kept,
-            "--state-out", "state.safetensors", "--outputs", "out.safetensors", "-o", "report.json",
-        )  # fmt: skip
-        kept = ["--state-in", "state.safetensors"]
-        logits.append(read("out.safetensors")[roles["logits"]])
-    return np.concatenate(logits, 1)
+        symbol = next(iter(json.load(file)["npu"]["symbols"]))
+    # Single steps, as the peer does them behind the prompt, and some of 4 for what comes before.
+    run(f"{BIN}/npu-compile", "-q", "--threads", threads, "--buckets", f"{symbol}=1,4", f"{name}.json", "-o", f"{name}.npub")
+    lines = []
+    for end, row in enumerate(candidates.tolist(), 1):
+        lines += [ids[0, :end].tolist() + [candidate] for candidate in row]
+        lines.append(ids[0, :end].tolist() + [int(ids[0, end])] if end < ids.shape[1] else [])
+    with open("lines.ids", "w", encoding="ascii") as file:
+        file.writelines(" ".join(map(str, line)) + "\n" for line in lines if line)
+    report = json.loads(run(f"{BIN}/npu-run", "-q", f"{name}.npub", "--threads", threads, "--score", "lines.ids"))
+    sums = iter(request["nll"] for request in report["score"]["requests"])
+    found, before = np.zeros(candidates.shape), 0.0
+    for end in range(candidates.shape[0]):
+        for which in range(candidates.shape[1]):
+            found[end, which] = before - next(sums)
+        before = next(sums, 0.0)
+    return found
+
+
+def log_probabilities(logits, candidates):
+    """Of candidates [position, which], from logits [1, position, id]."""
+    logits = logits[0].astype(np.float64)
+    total = np.log(np.exp(logits - logits.max(1, keepdims=True)).sum(1, keepdims=True)) + logits.max(1, keepdims=True)
+    return np.take_along_axis(logits - total, candidates, 1)
 
 
 def compare(options):
     """(right, refused, different) files."""
     chunks = [5] + [1] * (options.steps - 1)
-    ids = np.random.default_rng(options.seed).integers(0, WORDS, (1, sum(chunks)))
+    random = np.random.default_rng(options.seed)
+    ids = random.integers(0, WORDS, (1, sum(chunks)))
+    drawn = random.integers(0, WORDS, (sum(chunks), 3))
     right, refused, different = 0, 0, 0
     for config in options.config or CONFIGS:
         first = None
@@ -120,10 +128,17 @@ def compare(options):
             name, decoder = f"{config}.{form}", Decoder(CONFIGS[config], form)
             with open(f"{name}.onnx", "wb") as file:
                 file.write(decoder.write())
-            wanted = theirs(name, decoder, ids, chunks, str(options.threads))
-            first = wanted if first is None else first
+            logits = theirs(name, decoder, ids, chunks, str(options.threads))
+            # Three at random, the most likely one and the least likely one.
+            first = logits if first is None else first
+            extremes = np.stack([logits[0].argmax(1), logits[0].argmin(1)], 1)
+            candidates = np.concatenate([drawn, extremes], 1)
+            wanted = log_probabilities(logits, candidates)
             try:
-                found = first if options.peer_only else ours(name, decoder, ids, chunks, str(options.threads))
+                if options.peer_only:
+                    found = log_probabilities(first, candidates)
+                else:
+                    found = ours(name, ids, candidates, str(options.threads))
             except Refused as reason:
                 refused += 1
                 print(f"{name:20} refused: {reason}", flush=True)
