@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from onnx_writer import graph, model, node, tensor, value  # noqa: E402
 
 CAPACITY = 64
+PLACES = 256  # rows of tables by position
 WORDS = 96
 FORMS = ("concat", "gqa", "gqa-shared", "attention", "scatter")
 OPSETS = {"concat": 18, "gqa": 21, "gqa-shared": 21, "attention": 23, "scatter": 24}
@@ -122,7 +123,7 @@ class Decoder(Writer):
         else:
             self.places = self.op("Unsqueeze", self.op("Range", self.past, self.total, self.integers(1)), self.integers([0]))
         if self.rotary:
-            angles = np.arange(CAPACITY)[:, None] * 10000.0 ** (-np.arange(0, self.rotary, 2) / self.rotary)
+            angles = np.arange(PLACES)[:, None] * 10000.0 ** (-np.arange(0, self.rotary, 2) / self.rotary)
             self.cos, self.sin = (self.number(function(angles)) for function in (np.cos, np.sin))
         # The op's own causal mask where nothing else is asked for.
         self.is_causal = self.form in ("attention", "scatter") and not self.shape["mask"] and not self.window
@@ -308,7 +309,7 @@ class Decoder(Writer):
         self.prepare()
         x = self.op("Gather", self.weight("words", WORDS, self.width, scale=0.3), "input_ids")
         if self.learned:
-            x = self.op("Add", x, self.op("Gather", self.weight("places", CAPACITY, self.width, scale=0.3), self.places))
+            x = self.op("Add", x, self.op("Gather", self.weight("places", PLACES, self.width, scale=0.3), self.places))
         for layer in range(self.layers):
             name = f"layers.{layer}"
             y = self.attend(self.norm(x, f"{name}.norm"), layer)
