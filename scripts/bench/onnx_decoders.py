@@ -89,7 +89,9 @@ def ours(name, ids, candidates, threads):
     """
     run(f"{BIN}/npu-tag", "-q", "--states", "--capacity", str(CAPACITY), f"{name}.onnx", "-o", f"{name}.json")
     with open(f"{name}.json", encoding="utf-8") as file:
-        symbol = next(iter(json.load(file)["npu"]["symbols"]))
+        symbol = next(iter(json.load(file)["npu"].get("symbols", {})), None)
+    if symbol is None:
+        raise Refused("npu-tag --states leaves no size open for steps of several tokens")
     # Single steps, as the peer does them behind the prompt, and some of 4 for what comes before.
     run(f"{BIN}/npu-compile", "-q", "--threads", threads, "--buckets", f"{symbol}=1,4", f"{name}.json", "-o", f"{name}.npub")
     lines = []
