@@ -2,7 +2,7 @@
 # A signal, or a reader that goes away, in the middle of a line of ids.
 . "$CASES/lib.sh"
 npu-compile -q --devices cpu "$TESTDATA/models/decoders/decoder_tiny.json" --bind C=256 --buckets T=1 -o tiny.npub
-echo "SIGINT, while the loop waits for the next request, behind a whole line:"
+echo "SIGTERM, while the loop waits for the next request, behind a whole line:"
 mkfifo requests
 npu-run tiny.npub --generate 3 --tokens requests --tokens-out - -o report.json >ids &
 exec 9>requests

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "ir/states_section.hpp"
@@ -74,8 +75,12 @@ double bandwidth_of(const Graph& graph, const std::string& name) {
   throw Error(ErrorCode::kUnsupported, text, {.file = file});
 }
 
-void fill(Tensor& tensor, std::span<const std::int64_t> values) {
-  std::copy(values.begin(), values.end(), tensor.as_mutable<std::int64_t>());
+/// Tokens, and positions from `first` on.
+void fill(std::vector<NamedTensor>& inputs, std::span<const std::int64_t> ids, std::int64_t first) {
+  std::copy(ids.begin(), ids.end(), inputs.front().tensor.as_mutable<std::int64_t>());
+  if (inputs.size() < 2) return;
+  auto* positions = inputs[1].tensor.as_mutable<std::int64_t>();
+  std::iota(positions, positions + ids.size(), first);
 }
 
 }  // namespace
@@ -132,7 +137,7 @@ void SessionModel::add_entry(std::size_t entry, const Json* document, const std:
   const std::int64_t rows = tokens.shape[1];
   Decoder decoder;
   decoder.entry = entry;
-  decoder.tokens = Tensor(DType::kInt64, tokens.shape);
+  decoder.inputs.push_back({roles->tokens, Tensor(DType::kInt64, tokens.shape)});
   decoder.new_rows = size_of_rows(document, roles->tokens, known.bound);
   for (const TensorId id : graph.graph_inputs()) {
     const TensorInfo& input = graph.tensor(id);
@@ -145,7 +150,7 @@ void SessionModel::add_entry(std::size_t entry, const Json* document, const std:
                                  std::to_string(input.shape.back()) + " positions for " +
                                  std::to_string(rows) + " tokens");
       }
-      decoder.positions = Tensor(DType::kInt64, input.shape);
+      decoder.inputs.push_back({input.name, Tensor(DType::kInt64, input.shape)});
     } else if (input.name != roles->tokens && !is_state && !input.name.starts_with("npu.n.")) {
       refuse_decoder(
           file, "input '" + input.name + "' is neither a state nor has it a role of npu.generate");
@@ -198,22 +203,19 @@ std::span<const float> SessionModel::step(std::size_t entry, std::span<const std
                                           std::int64_t first) {
   Decoder& decoder = decoders_[entry];
   const auto count = static_cast<std::int64_t>(ids.size());
-  const bool is_whole = count == entries_[entry].rows;
-  const bool has_positions = !roles_.positions.empty();
-  Tensor tokens = is_whole ? decoder.tokens : Tensor(DType::kInt64, {1, count});
-  fill(tokens, ids);
-  std::vector<NamedTensor> inputs{{roles_.tokens, tokens}};
-  if (has_positions) {
-    Shape shape = decoder.positions.shape();
-    shape.back() = count;
-    Tensor positions = is_whole ? decoder.positions : Tensor(DType::kInt64, shape);
-    std::int64_t* position = positions.as_mutable<std::int64_t>();
-    for (std::int64_t i = 0; i < count; ++i) position[i] = first + i;
-    inputs.push_back({roles_.positions, positions});
+  if (count == entries_[entry].rows) {
+    fill(decoder.inputs, ids, first);
+    outputs_ = session_->step(decoder.entry, decoder.inputs, {});
+  } else {
+    std::vector<NamedTensor> inputs;
+    for (const NamedTensor& whole : decoder.inputs) {
+      Shape shape = whole.tensor.shape();
+      shape.back() = count;
+      inputs.push_back({whole.name, Tensor(DType::kInt64, shape)});
+    }
+    fill(inputs, ids, first);
+    outputs_ = session_->step(decoder.entry, inputs, {{decoder.new_rows.value(), count}});
   }
-  SizeBindings valid;
-  if (decoder.new_rows) valid[*decoder.new_rows] = count;
-  outputs_ = session_->step(decoder.entry, inputs, valid);
   const Tensor& logits = outputs_[decoder.logits];
   const std::int64_t rows = entries_[entry].gives_all_rows ? count : 1;
   if (logits.element_count() != rows * vocabulary_) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/generate_section.hpp"
+#include "npu/device/blob.hpp"
 #include "npu/support/json.hpp"
 #include "runtime/generate/step_model.hpp"
 #include "runtime/session/session.hpp"
@@ -47,11 +48,10 @@ class SessionModel : public StepModel {
  private:
   /// An entry that takes tokens.
   struct Decoder {
-    std::size_t entry = 0;                // of the session
-    Tensor tokens;                        // [1, T]
-    Tensor positions;                     // as the entry has it; of no use without the role
-    std::size_t logits = 0;               // place among the outputs of a step
-    std::optional<std::string> new_rows;  // the symbol of the template that counts tokens
+    std::size_t entry = 0;                ///< of the session
+    std::vector<NamedTensor> inputs;      ///< tokens, and positions if there is such a role
+    std::size_t logits = 0;               ///< place among the outputs of a step
+    std::optional<std::string> new_rows;  ///< the symbol of the template that counts tokens
   };
   void add_entry(std::size_t entry, const Json* document, const std::string& file);
   void measure_states(const Graph& graph);
