@@ -9,7 +9,7 @@ exec 9>requests
 echo 47 68 25 >&9
 while [ "$(wc -l <ids)" -lt 1 ]; do sleep 0.02; done
 kill -TERM $!
-wait $!
+{ wait $!; } 2>/dev/null
 echo "exit $?, $(wc -l <ids) line, $(wc -w <ids) ids, $(find . -name 'report.json*' | wc -l) reports"
 exec 9>&-
 echo "SIGTERM in the middle of a line:"
@@ -19,7 +19,7 @@ while read -r _; do cat prompt.ids; done <many >prompts.ids
 npu-run tiny.npub --generate 50 --tokens prompts.ids --tokens-out - -o report.json >ids &
 while [ "$(wc -w <ids)" -lt 5 ]; do sleep 0.02; done
 kill -TERM $!
-wait $!
+{ wait $!; } 2>/dev/null
 echo "exit $?, ends in a newline: $([ "$(tail -c 1 ids | wc -l)" = 1 ] && echo yes), $(find . -name 'report.json*' | wc -l) reports"
 [ "$(awk 'NF == 0' ids | wc -l)" = 0 ] && echo "no empty lines"
 echo "a reader that goes away:"

@@ -9,7 +9,7 @@ npu-run tiny.npub --generate 20 --tokens prompt.ids --tokens-out out.ids --asser
   --assert 'state_copied_bytes==0' --assert 'state_transfer_bytes==0' -o report.json
 echo "exit $?"
 cat out.ids
-grep -o '"ended": "[a-z]*"' report.json
+grep -o '"ended": *"[a-z]*"' report.json
 echo "a pipe, to a pipe, two requests:"
 { echo "$prompt"; echo 1 2 3; } | npu-run tiny.npub --generate 5 --tokens - --tokens-out -
 echo "exit $?"
@@ -17,7 +17,7 @@ echo "without --tokens-out the report has the ids:"
 npu-run tiny.npub --generate 3 --tokens prompt.ids | tr -d ' \n' | grep -o '"ids":[^]]*]'
 echo "a stop id ends a line:"
 npu-run tiny.npub --generate 20 --tokens prompt.ids --tokens-out - --stop 3,21,82 -o report.json
-grep -o '"ended": "[a-z]*"' report.json
+grep -o '"ended": *"[a-z]*"' report.json
 echo "--keep goes on behind what was read and written:"
 { echo 47 68 25; echo 67 83; } | npu-run tiny.npub --generate 2 --tokens - --tokens-out kept.ids --keep --report 2>/dev/null >report.json
 first=$(sed -n 1p kept.ids)
@@ -25,7 +25,7 @@ echo "47 68 25 $first 67 83" | npu-run tiny.npub --generate 2 --tokens - --token
 [ "$(sed -n 2p kept.ids)" = "$(cat whole.ids)" ] && echo same
 echo "the end of the cache:"
 npu-run tiny.npub --generate 200 --tokens prompt.ids --tokens-out - -o report.json
-echo "exit $?, $(grep -o '"ended": "[a-z]*"' report.json)"
+echo "exit $?, $(grep -o '"ended": *"[a-z]*"' report.json)"
 yes 1 | head -n 65 | paste -sd' ' >long.ids
 try npu-run tiny.npub --generate 1 --tokens long.ids --tokens-out -
 { echo "$prompt"; cat long.ids; } >both.ids
@@ -43,7 +43,9 @@ awk '{ print $NF }' first.ids | npu-run tiny.npub --generate 10 --tokens - --tok
 [ "$(cat first.ids second.ids | paste -sd' ')" = "$(cat out.ids)" ] && echo same
 try npu-run tiny.npub --generate 1 --tokens prompt.ids --state-in "$TESTDATA/models/small/mlp.safetensors"
 echo "scores:"
-npu-run tiny.npub --score both.ids >report.json; echo "exit $?"
-echo "$prompt 86 33 37" | npu-run tiny.npub --score - | grep scored_ids
+echo "$prompt $(cat out.ids)" >text.ids
+npu-run tiny.npub --score text.ids --assert 'nll_per_token<20' | grep scored_ids
+{ cat text.ids; echo 1; } | npu-run tiny.npub --score - --assert 'requests==2' | grep scored_ids
+try_silent npu-run tiny.npub --score long.ids
 echo "assertions are judged after the last line:"
 try npu-run tiny.npub --generate 1 --tokens prompt.ids --tokens-out - --assert 'new_ids==2'

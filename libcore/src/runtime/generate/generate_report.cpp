@@ -67,7 +67,7 @@ void add_tail(Json& json, Json section, const char* key, const StepModelFacts& f
                       {"bytes", state.bytes}});
   }
   json["states"] = std::move(states);
-  json["backends"] = facts.backends;
+  if (!facts.backends.empty()) json["backends"] = facts.backends;
 }
 
 const Json* section_of(const Json& report) {
