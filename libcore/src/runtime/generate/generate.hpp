@@ -18,12 +18,12 @@
 namespace npu {
 
 struct GenerateOptions {
-  std::int64_t count = 1;          ///< new ids of a request, at most
-  std::vector<std::int64_t> stop;  ///< ids that end a request, as its last one
-  bool keep = false;               ///< a request goes on behind the one before
-  bool keep_ids = false;           ///< the result has the new ids
-  std::int64_t position = 0;       ///< of the first id, where the model's states have been restored
-  SamplerOptions sampler;
+  std::int64_t count = 1;               ///< new ids of a request, at most
+  std::vector<std::int64_t> stop = {};  ///< ids that end a request, as its last one
+  bool keep = false;                    ///< a request goes on behind the one before
+  bool keep_ids = false;                ///< the result has the new ids
+  std::int64_t position = 0;  ///< of the first id, where the model's states have been restored
+  SamplerOptions sampler = {};
 };
 
 /// Takes the new ids, one by one. False ends the loop: nobody reads them any longer.
@@ -48,8 +48,8 @@ struct GeneratedRequest {
   Ended ended = Ended::kCount;
   double first_token_ms = 0;  ///< from its begin
   double prefill_ms = 0;
-  std::map<std::int64_t, std::int64_t> entries;  ///< prefill steps, by their rows
-  std::vector<std::int64_t> ids;                 ///< with keep_ids
+  std::map<std::int64_t, std::int64_t> entries = {};  ///< prefill steps, by their rows
+  std::vector<std::int64_t> ids = {};                 ///< with keep_ids
 };
 
 struct GenerateResult {

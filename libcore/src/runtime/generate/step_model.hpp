@@ -12,7 +12,7 @@ namespace npu {
 
 /// An entry of a decoder that takes tokens.
 struct StepEntry {
-  std::string name;
+  std::string name = {};
   std::int64_t rows = 0;       ///< tokens of a step, at most
   double predicted_us = 0;     ///< 0: not known
   bool gives_all_rows = true;  ///< logits of every token, else of the last one
@@ -29,16 +29,16 @@ struct StepState {
 
 /// What reports say about a model, beside its steps.
 struct StepModelFacts {
-  std::string model;
-  std::string target;
-  std::string precision;
-  std::map<std::string, std::string> backends;  ///< version by name
+  std::string model = {};
+  std::string target = {};
+  std::string precision = {};
+  std::map<std::string, std::string> backends = {};  ///< version by name
   double load_ms = 0;
   std::int64_t weight_bytes = 0;  ///< that a step reads
   std::int64_t row_bytes = 0;     ///< of the states, for each position in use
   std::int64_t fixed_bytes = 0;   ///< of the states that have no rows by position
   double memory_bandwidth = 0;    ///< bytes/s of the device with the weights; 0: not known
-  std::vector<StepState> states;
+  std::vector<StepState> states = {};
 };
 
 /// A decoder that remembers: what a token loop needs of it.

@@ -25,8 +25,8 @@ ByteSource source_of_descriptor(int descriptor, const std::string& name);
 
 /// A line of a token file.
 struct TokenLine {
-  std::int64_t number = 0;        ///< of the line, from 1
-  std::vector<std::int64_t> ids;  ///< at least one
+  std::int64_t number = 0;             ///< of the line, from 1
+  std::vector<std::int64_t> ids = {};  ///< at least one
 };
 
 /// Reads requests one after the other: a line of decimal ids with blanks or tabs between. A line is
