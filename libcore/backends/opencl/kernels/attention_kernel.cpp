@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scaled dot product attention: a work group, or on a CPU a work item, has one row of queries and
 // goes over the keys in pieces with a running maximum (Milakov and Gimelshein, "Online normalizer
-// calculation for softmax", 2018), so that no matrix of scores is in memory.
-// O(queries * keys * (width of keys + width of values)).
+// calculation for softmax", 2018), so that no matrix of scores is in memory. Where the mask is the
+// length of a cache, it is not read, but the positions that it follows from: a row begins and ends
+// with the keys that it sees. O(queries * keys that they see * (width of keys + width of values)).
 #include <algorithm>
 #include <cmath>
 
@@ -22,6 +23,7 @@ struct Attention {
   std::int64_t shared_heads = 1;  ///< query heads for each head of keys and values
   bool is_causal = false;
   double scale = 1;
+  const BoundNode* lengths = nullptr;  ///< of a cache: npu.length_mask
 };
 
 Attention read_attention(const Emitter& emitter, const BoundNode& node) {
@@ -57,6 +59,10 @@ Attention read_attention(const Emitter& emitter, const BoundNode& node) {
                 : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(a.width, 1)));
   Shape expected = q;
   expected.back() = a.keys;
+  if (const auto mask = length_mask_of(emitter.model(), node)) {
+    a.lengths = &emitter.model().bound(*mask);
+    a.mask.reset();
+  }
   if (a.mask) emitter.expect_broadcast(node.node(), *a.mask, expected);
   expected.back() = a.value_width;
   emitter.expect_shape(node.node(), 0, expected);
@@ -96,10 +102,10 @@ class AttentionWriter {
     emitter_.line(type_ + " sums[" + number(each_) + "];");
     emitter_.line("for (int j = 0; j < " + number(each_) + "; ++j) sums[j] = 0;");
     emitter_.line(type_ + " most = " + lowest(dtype_) + ", total = 0;");
-    emitter_.open("for (" + index + " s0 = 0; s0 < " + number(a_.keys) +
+    find_keys();
+    emitter_.open("for (" + index + " s0 = " + first_ + "; s0 < " + behind_ +
                   "; s0 += " + number(piece_) + ")");
-    emitter_.line("const int here = min((int)(" + number(a_.keys) + " - s0), " + number(piece_) +
-                  ");");
+    emitter_.line("const int here = min((int)(" + behind_ + " - s0), " + number(piece_) + ");");
     write_scores();
     write_weights();
     add_values();
@@ -124,6 +130,35 @@ class AttentionWriter {
   }
 
  private:
+  /// The keys that the row sees, from first_ to those in front of behind_.
+  void find_keys() {
+    first_ = "0";
+    behind_ = number(a_.keys);
+    if (a_.lengths == nullptr) return;
+    const std::string& index = emitter_.index_type();
+    const auto within = [&](const std::string& place) {
+      return "clamp(" + place + ", 0L, " + number(a_.keys) + "L)";
+    };
+    std::string behind = behind_ + "L";
+    if (const auto valid = a_.lengths->tensor("valid")) {
+      behind = within(emitter_.element(*valid, {}));
+    }
+    if (const auto positions = a_.lengths->tensor("positions")) {
+      // Far positions are moved to where no key is seen, or all are, so that nothing overflows.
+      const std::int64_t window = a_.lengths->integer("window");
+      const std::int64_t reach = std::clamp<std::int64_t>(window, 0, std::int64_t{1} << 46);
+      const std::string position =
+          emitter_.define("long", "clamp(" + emitter_.element(*positions, {row_.back()}) +
+                                      ", -1L, " + number(a_.keys + reach) + "L)");
+      if (a_.lengths->boolean("causal")) behind = "min(" + behind + ", " + position + " + 1)";
+      if (window > 0) {
+        first_ = emitter_.define(index,
+                                 "(" + index + ")" + within(position + " - " + number(reach - 1)));
+      }
+    }
+    behind_ = emitter_.define(index, "(" + index + ")(" + behind + ")");
+  }
+
   void barrier() {
     if (lanes_ > 1) emitter_.line("barrier(CLK_LOCAL_MEM_FENCE);");
   }
@@ -202,9 +237,28 @@ class AttentionWriter {
   std::int64_t each_ = 1;   ///< columns of an item
   Index row_;
   Index key_row_;
+  std::string first_;   ///< of the keys
+  std::string behind_;  ///< the last one
 };
 
 }  // namespace
+
+std::optional<NodeId> length_mask_of(const Model& model, const BoundNode& attention) {
+  if (!attention.node().op_type.starts_with("aten.scaled_dot_product_attention"))
+    return std::nullopt;
+  const auto mask = attention.tensor("attn_mask");
+  if (!mask) return std::nullopt;
+  const NodeId producer = model.graph().tensor(*mask).producer;
+  if (!producer.valid() || model.node(producer).op_type != "npu.length_mask") return std::nullopt;
+  const BoundNode& lengths = model.bound(producer);
+  const Shape& queries = model.shape(attention.node().inputs[0]);
+  const Shape& keys = model.shape(attention.node().inputs[1]);
+  const auto positions = lengths.tensor("positions");
+  const bool fits = queries.size() >= 2 && keys.size() >= 2 &&
+                    lengths.integer("keys") == keys[keys.size() - 2] &&
+                    (!positions || model.count(*positions) == queries[queries.size() - 2]);
+  return fits ? std::optional(producer) : std::nullopt;
+}
 
 GeneratedKernel attention_kernel(const KernelTask& task, NodeId heavy) {
   Emitter emitter(task.model, {task.nodes.begin(), task.nodes.end()});

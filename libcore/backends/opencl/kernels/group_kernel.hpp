@@ -75,6 +75,8 @@ GeneratedKernel element_kernel(const KernelTask& task);
 GeneratedKernel row_kernel(const KernelTask& task, const std::vector<NodeId>& heavy);
 GeneratedKernel product_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel attention_kernel(const KernelTask& task, NodeId heavy);
+/// The mask of lengths whose operands the kernel of an attention reads in its place.
+std::optional<NodeId> length_mask_of(const Model& model, const BoundNode& attention);
 GeneratedKernel scatter_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel segment_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel sort_kernel(const KernelTask& task, NodeId heavy);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel for each fusion group, in an order in which each reads what is there.
 //
-// Views are no kernels: whoever reads them computes their places. A group that no one kernel
+// Views are no kernels: whoever reads them computes their places; nor is a mask of lengths that
+// attentions alone read, by its operands. A group that no one kernel
 // computes is split into its nodes, which the report says. Kernels with the same text are one. A
 // graph output is written where it is computed, or copied if it is a view, an input or a weight.
 // O(nodes + edges) besides the texts.
@@ -97,6 +98,18 @@ class GroupCompiler {
     }
   }
 
+  /// What the kernel of a node reads: an attention over a cache positions in place of its mask.
+  std::vector<TensorId> reads_of(NodeId id) const {
+    const Node& node = graph_.node(id);
+    std::vector<TensorId> reads = node.inputs;
+    if (node.op_type == kGetitem) return reads;
+    const auto mask = length_mask_of(model_, model_.bound(id));
+    if (!mask) return reads;
+    std::erase(reads, graph_.node(*mask).outputs[0]);
+    reads.insert(reads.end(), graph_.node(*mask).inputs.begin(), graph_.node(*mask).inputs.end());
+    return reads;
+  }
+
   void find_readers() {
     readers_.resize(graph_.tensors().size());
     is_output_.resize(graph_.tensors().size(), false);
@@ -115,13 +128,13 @@ class GroupCompiler {
     while (!open.empty()) {
       const NodeId node = open.back();
       open.pop_back();
-      for (const TensorId input : graph_.node(node).inputs) need(input);
+      for (const TensorId input : reads_of(node)) need(input);
     }
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
       if (!is_needed[i]) continue;
       const NodeId id{static_cast<std::int32_t>(i)};
       kernel_nodes_.push_back(id);
-      for (const TensorId input : graph_.node(id).inputs) {
+      for (const TensorId input : reads_of(id)) {
         readers_[index(root_of(input))].push_back(id);
       }
     }
@@ -160,7 +173,7 @@ class GroupCompiler {
     std::vector<std::size_t> missing(kernels.size(), 0);
     for (const NodeId id : kernel_nodes_) {
       const auto kernel = static_cast<std::size_t>(kernel_of_[index(id)]);
-      for (const TensorId input : graph_.node(id).inputs) {
+      for (const TensorId input : reads_of(id)) {
         const NodeId producer = graph_.tensor(root_of(input)).producer;
         if (!producer.valid() || kernel_of_[index(producer)] < 0) continue;
         const auto before = static_cast<std::size_t>(kernel_of_[index(producer)]);

@@ -106,6 +106,25 @@ std::string tail_element(Emitter& emitter, const BoundNode& node, int, const Ind
   return "(" + index[d] + " < " + count + " ? " + emitter.element(self, index) + " : " + rest + ")";
 }
 
+// npu.length_mask: which keys of a cache each position sees.
+std::string length_mask_element(Emitter& emitter, const BoundNode& node, int, const Index& index) {
+  const auto positions = node.tensor("positions");
+  const auto valid = node.tensor("valid");
+  const std::int64_t rows = positions ? emitter.model().count(*positions) : 1;
+  emitter.expect_shape(node.node(), 0, {1, 1, rows, node.integer("keys")});
+  emitter.expect_dtype(node.node(), 0, DType::kBool);
+  const std::string key = "(long)(" + index[3] + ")";
+  std::string truth = "1";
+  if (valid) truth += " && " + key + " < " + emitter.element(*valid, {});
+  if (positions) {
+    const std::string position = emitter.element(*positions, {index[2]});
+    const std::int64_t window = node.integer("window");
+    if (node.boolean("causal")) truth += " && " + key + " <= " + position;
+    if (window > 0) truth += " && " + key + " > " + position + " - " + std::to_string(window) + "L";
+  }
+  return "(" + truth + ")";
+}
+
 // Advanced indexing: index tensors broadcast to one shape, which stands in place of the indexed
 // dimensions, or in front if they are not neighbours.
 std::string index_element(Emitter& emitter, const BoundNode& node, int, const Index& index) {

@@ -252,6 +252,7 @@ constexpr auto kRowsByName = std::to_array<OpRow>({
     {"aten.zeros", kElement, fill_element, ShapeRule::kOwn, DTypeRule::kOwn},
     {"aten.zeros_like", kElement, fill_element, ShapeRule::kOwn, DTypeRule::kOwn},
     {"npu.segment_reduce", kBlock},
+    {"npu.length_mask", kElement, length_mask_element, ShapeRule::kOwn, DTypeRule::kOwn},
     {"npu.tail", kElement, tail_element, ShapeRule::kFirst},
     {"quantized_decomposed.dequantize_per_channel", kElement, dequantize_element, ShapeRule::kFirst,
      DTypeRule::kOwn},

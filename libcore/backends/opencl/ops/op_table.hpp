@@ -76,6 +76,7 @@ NPU_OPENCL_RULE(grouped_product_element);
 NPU_OPENCL_RULE(gather_element);
 NPU_OPENCL_RULE(index_select_element);
 NPU_OPENCL_RULE(tail_element);
+NPU_OPENCL_RULE(length_mask_element);
 NPU_OPENCL_RULE(index_element);
 // creation_rules.cpp
 NPU_OPENCL_RULE(fill_element);

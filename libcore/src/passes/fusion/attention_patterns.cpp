@@ -4,6 +4,9 @@
 //
 // It is found from its softmax, up to the first product and down to the second. What may stand
 // between is a limit: any element-wise ops and aliases, or what the kernel of a backend computes.
+// Attention over a cache is one op already; its mask of lengths is not computed where nothing else
+// reads it.
+//
 // Only the last node has readers outside, so a block is convex; inside multi-head attention a
 // result may have several readers, all of them in the block. O(nodes), since a walk is bounded.
 #include <algorithm>
@@ -445,6 +448,41 @@ void match_attention(FusionBuilder& builder, Pattern pattern) {
       pattern == "scaled-attention"_pattern ? kKernelAttention : kAnyAttention;
   match_each(builder, pattern,
              [&](std::int32_t n) { return AttentionMatch(builder, limits).around(n); });
+}
+
+namespace {
+
+constexpr std::string_view kLengthMask = "npu.length_mask";
+
+/// The mask of lengths that an attention on the same device reads; -1 if there is none.
+std::int32_t length_mask_of(const FusionBuilder& builder, std::int32_t n) {
+  if (builder.node(n).op_type != "aten.scaled_dot_product_attention.default") return -1;
+  for (const TensorId id : builder.operands(n)) {
+    const std::int32_t above = builder.producer(id);
+    const bool is_mask = above >= 0 && builder.node(above).op_type == kLengthMask;
+    if (is_mask && builder.same_device(above, n)) return above;
+  }
+  return -1;
+}
+
+}  // namespace
+
+void match_cached_attention(FusionBuilder& builder) {
+  match_each(builder, "cached-attention"_pattern, [&](std::int32_t n) {
+    return length_mask_of(builder, n) < 0 ? NodeList() : NodeList{n};
+  });
+  match_each(builder, "mask-on-read"_pattern, [&](std::int32_t n) {
+    if (builder.node(n).op_type != kLengthMask) return NodeList();
+    const TensorId mask = builder.node(n).outputs.front();
+    bool waits = !builder.is_output(mask);
+    builder.for_each_consumer(mask, [&](std::int32_t reader) {
+      const std::int32_t g = builder.group_of(reader);
+      const bool reads_lengths = g >= 0 && builder.group(g).pattern == "cached-attention"_pattern &&
+                                 length_mask_of(builder, reader) == n;
+      waits = waits && (reads_lengths || builder.unused(reader));
+    });
+    return waits ? NodeList{n} : NodeList();
+  });
 }
 
 void match_multi_head_attention(FusionBuilder& builder) {

@@ -112,6 +112,7 @@ FusionPlan plan_fusion(const Graph& graph, const FuseOptions& options) {
   claim_constants(builder);
   match_quantized(builder);
   match_attention(builder, "scaled-attention"_pattern);
+  match_cached_attention(builder);
   match_gates(builder, "channel-gate"_pattern);
   match_written_gelu(builder);
   merge_siblings(builder, "linear-siblings"_pattern);

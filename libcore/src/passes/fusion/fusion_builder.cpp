@@ -285,7 +285,8 @@ FusionPlan FusionBuilder::finish() {
     FusionGroup& out = plan.groups.emplace_back();
     out.nodes.push_back({n});
     const bool may_be_one =
-        g >= 0 && (is_kernelless(group(g).pattern) || group(g).pattern == "quantized"_pattern);
+        g >= 0 && (is_kernelless(group(g).pattern) || group(g).pattern == "quantized"_pattern ||
+                   group(g).pattern == "cached-attention"_pattern);
     if (g < 0 || (group(g).nodes.size() == 1 && !may_be_one)) {
       out.pattern = facts(n).alias ? "alias" : "single";
       continue;

@@ -40,6 +40,7 @@ inline constexpr auto kPatterns = std::to_array<FusionPattern>({
     // What kernels of a backend compute; a target asks for them.
     {"scaled-attention", false, false,
      "batched products around a softmax of rows, factors, masks, lengths of 1"},
+    {"cached-attention", false, false, "attention whose mask is the length of a cache"},
     {"channel-gate", false, false,
      "plane means, two pointwise convolutions with activations, multiply"},
     {"written-gelu", false, false, "GELU written out by erf, or by tanh of a polynomial"},
@@ -54,6 +55,7 @@ inline constexpr auto kPatterns = std::to_array<FusionPattern>({
     {"quantized", false, false, "dequantized operands, op, functions behind it, quantization"},
     {"concat-in-place", false, false, "cat whose operands are written into its result; no kernel"},
     {"dequantized-on-read", false, false, "dequantization that quantized groups read; no kernel"},
+    {"mask-on-read", false, false, "mask of lengths that cached attentions read; no kernel"},
     {"no-copy", false, false, "copy that shares its operand's memory; no kernel"},
     {"constant", false, false, "op on weights alone, computed when compiling; no kernel"},
     {"unused", false, false, "op whose results nothing needs; no kernel"},

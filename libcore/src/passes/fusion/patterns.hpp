@@ -22,6 +22,9 @@ void match_post_ops(FusionBuilder& builder);
 void place_concats(FusionBuilder& builder);
 void share_copies(FusionBuilder& builder);
 
+/// cached-attention, and mask-on-read.
+void match_cached_attention(FusionBuilder& builder);
+
 /// scaled-attention, or attention.
 void match_attention(FusionBuilder& builder, Pattern pattern);
 /// channel-gate, or squeeze-excite.

@@ -119,6 +119,56 @@ TEST_CASE("onednn reads grouped heads and masks of bool where they are", "[onedn
   CHECK(compiled.error_against_cpu() < 1e-5);
 }
 
+TEST_CASE("onednn reads the lengths of a cache in place of their mask", "[onednn][compiler]") {
+  const std::string form = GENERATE("shared", "read", "valid", "window", "one row");
+  const std::string heads = GENERATE("enable_gqa", "expand");
+  const std::int64_t queries = form == "one row" ? 1 : GENERATE(3, 20);
+  const Shape all{1, 6, 70, 8};
+  const Shape mask{1, 1, form == "valid" ? 1 : queries, 70};
+  const Shape result{1, 6, queries, 8};
+  GraphBuilder graph;
+  graph.input("q", result).input("k", {1, 2, 70, 8}).input("v", {1, 2, 70, 8});
+  // From a step of the graph, whose memory has to stay until the last attention.
+  graph.node("p", "aten.arange.start", {}, Shape{queries}, {{"start", 31}, {"end", 31 + queries}},
+             "int64");
+  Json attrs{{"operands", "positions"}, {"keys", 70}, {"causal", true}};
+  std::vector<std::string> operands{"p"};
+  if (form == "window") attrs["window"] = 5;
+  if (form == "valid") {
+    graph.node("n1", "aten.arange.start", {}, Shape{1}, {{"start", 41}, {"end", 42}}, "int64");
+    graph.node("n", "aten.reshape.default", {"n1"}, Shape{}, {{"shape", Json::array()}}, "int64");
+    operands = {"n"};
+    attrs = {{"operands", "valid"}, {"keys", 70}};
+  }
+  graph.node("m", "npu.length_mask", operands, mask, attrs, "bool");
+  std::string key = "k";
+  std::string value = "v";
+  if (heads == "expand") {
+    for (std::string* each : {&key, &value}) {
+      graph.node(*each + "u", "aten.unsqueeze.default", {*each}, Shape{1, 2, 1, 70, 8},
+                 {{"dim", 2}});
+      graph.node(*each + "e", "aten.expand.default", {*each + "u"}, Shape{1, 2, 3, 70, 8},
+                 {{"size", {1, 2, 3, 70, 8}}});
+      graph.node(*each + "r", "aten.reshape.default", {*each + "e"}, all, {{"shape", all}});
+      *each += "r";
+    }
+  }
+  const Json grouped{{"enable_gqa", heads == "enable_gqa"}, {"scale", 0.5}};
+  const std::string op = "aten.scaled_dot_product_attention.default";
+  graph.node("a", op, {"q", key, value, "m"}, result, grouped);
+  graph.node("b", op, {"a", key, value, "m"}, result, grouped).output("b");
+  if (form == "read") {  // by what takes it as a tensor
+    graph.node("o", "aten.logical_not.default", {"m"}, mask, {}, "bool");
+    graph.node("c", op, {"q", key, value, "o"}, result, grouped).output("c");
+  }
+  CompiledGraph compiled(graph);
+  INFO(form << ": " << compiled.report.dump());
+  CHECK(runs_kernel(compiled, "cached-attention"));
+  CHECK(runs_kernel(compiled, "attention") == (form == "read"));
+  CHECK(runs_kernel(compiled, "length-mask") == (form == "read"));
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
 TEST_CASE("onednn computes a GELU that is written out as one", "[onednn][compiler]") {
   const bool by_tanh = GENERATE(true, false);
   const Shape shape{5, 48};

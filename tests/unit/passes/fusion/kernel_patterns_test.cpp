@@ -521,6 +521,32 @@ TEST_CASE("a quantized op takes its conversions with it", "[fuse][kernel-pattern
         Lines{"constant: v", "dequantized-on-read: y", "quantized: a p", "quantized: l"});
 }
 
+TEST_CASE("attentions over a cache read lengths in place of the mask that they share",
+          "[fuse][kernel-patterns]") {
+  const std::string reader = GENERATE("none", "output", "other", "unused");
+  KernelNet net;
+  net.input("q", {1, 4, 2, 8}).input("k", {1, 2, 32, 8}).input("v", {1, 2, 32, 8});
+  net.input("p", {2}, "int64").input("m", {1, 1, 2, 32}, "bool");
+  net.node("mask", "npu.length_mask", {"p"}, Shape{1, 1, 2, 32},
+           {{"operands", "positions"}, {"keys", 32}, {"causal", true}}, "bool");
+  const Json attrs{{"enable_gqa", true}};
+  const std::string op = "aten.scaled_dot_product_attention.default";
+  net.node("a", op, {"q", "k", "v", "mask"}, Shape{1, 4, 2, 8}, attrs);
+  net.node("b", op, {"a", "k", "v", "mask"}, Shape{1, 4, 2, 8}, attrs);
+  net.node("c", op, {"b", "k", "v", "m"}, Shape{1, 4, 2, 8}, attrs);
+  net.output("c");
+  if (reader == "output") net.output("mask");
+  if (reader == "other" || reader == "unused") {
+    net.node("not", "aten.logical_not.default", {"mask"}, Shape{1, 1, 2, 32}, {}, "bool");
+  }
+  if (reader == "other") net.output("not");
+  const Lines found = lines_of(net.build(), just({"cached-attention", "mask-on-read"}));
+  Lines expected{"cached-attention: a", "cached-attention: b"};
+  if (reader == "none" || reader == "unused")
+    expected.insert(expected.begin(), "mask-on-read: mask");
+  CHECK(found == expected);
+}
+
 TEST_CASE("a product of integers takes conversions and zero points with it",
           "[fuse][kernel-patterns]") {
   const auto net_with = [&](const std::string& dtype, bool is_read_twice, const Json& alpha) {
