@@ -65,7 +65,7 @@ Tensor tail(const Tensor& self, const Tensor& valid, std::int64_t dim, c10::stri
   return self;
 }
 
-constexpr Decomposition kDecompositions[] = {
+constexpr Decomposition kInPlaceDecompositions[] = {
     {"aten.slice_scatter.default",
      "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
      "SymInt step=1) -> Tensor",
@@ -88,11 +88,11 @@ std::optional<std::string_view> in_place_op(std::string_view op_type) {
 
 const Decomposition* in_place_decomposition(std::string_view op_type) {
   const auto* found =
-      std::find_if(std::begin(kDecompositions), std::end(kDecompositions),
+      std::find_if(std::begin(kInPlaceDecompositions), std::end(kInPlaceDecompositions),
                    [&](const Decomposition& each) { return each.op_type == op_type; });
-  return found == std::end(kDecompositions) ? nullptr : found;
+  return found == std::end(kInPlaceDecompositions) ? nullptr : found;
 }
 
-std::span<const Decomposition> in_place_decompositions() { return kDecompositions; }
+std::span<const Decomposition> in_place_decompositions() { return kInPlaceDecompositions; }
 
 }  // namespace npu::aten

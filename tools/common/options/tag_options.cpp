@@ -35,10 +35,10 @@ void add_tag_options(Tool& tool, TagArguments& all) {
       app.add_flag("--states", all.as_states,
                    "make caches that a decoder takes and gives with new rows states that it writes "
                    "in place, and write that document, without devices");
-  CLI::Option* capacity =
-      app.add_option("--capacity", all.capacity, "rows that each state has room for, where caches grow")
-          ->type_name("N")
-          ->check(in_range(1, std::int64_t{1} << 31));
+  CLI::Option* capacity = app.add_option("--capacity", all.capacity,
+                                         "rows that each state has room for, where caches grow")
+                              ->type_name("N")
+                              ->check(in_range(1, std::int64_t{1} << 31));
   capacity->needs(states);
   app.add_option("--weights-out", all.weights_out,
                  "write the weights of a model such as ONNX here, decoded, as safetensors")

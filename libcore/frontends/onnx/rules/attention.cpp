@@ -19,12 +19,10 @@ Value* infinity_of(Op& op, DType dtype, double value) {
 Value* ascending(Op& op, std::int64_t count, const Shape& shape) {
   if (count > Importer::kMostKnown) Op::refuse("a sequence of " + std::to_string(count));
   if (op.importer().settings().notes_computed) {
-    Value* sequence = op.emit("aten.arange.start_step", {},
-                              Json{{"start", 0},
-                                   {"end", count},
-                                   {"step", 1},
-                                   {"dtype", "torch.int64"}},
-                              DType::kInt64, {count});
+    Value* sequence =
+        op.emit("aten.arange.start_step", {},
+                Json{{"start", 0}, {"end", count}, {"step", 1}, {"dtype", "torch.int64"}},
+                DType::kInt64, {count});
     return op.view(sequence, shape);
   }
   Ints values;
@@ -343,8 +341,8 @@ void import_tensor_scatter(Op& op) {
       if (op.in(2)->shape != Shape{1}) Op::refuse("write_indices do not fit the batch");
       rows = op.binary("add", rows, op.cast(op.in(2), DType::kInt64));
     }
-    return op.set(0, op.emit_like("aten.index_copy.default", {cache, rows, update},
-                                  Json{{"dim", axis}}));
+    return op.set(
+        0, op.emit_like("aten.index_copy.default", {cache, rows, update}, Json{{"dim", axis}}));
   }
   Shape place_shape(update->shape.size(), 1);
   place_shape[at] = length;

@@ -40,7 +40,7 @@ struct RunModelOptions {
   std::optional<std::int64_t> steps;
   std::string state_in;   ///< safetensors with the states before the first step; empty: zero
   std::string state_out;  ///< file to write with the states after the last one
-  std::string outputs;            ///< file to write: safetensors, or .npy for a single output
+  std::string outputs;    ///< file to write: safetensors, or .npy for a single output
   std::vector<InputFile> expect;  ///< safetensors with the expected outputs
   std::string verify_device;  ///< device of the target to run the whole graph on, for comparison
   GroupComparisonOptions groups;      ///< with verify_device: where the results begin to differ
