@@ -102,6 +102,7 @@ Executor::Parts::Parts(const Graph& of, const PartitionPlan& by, const Target& t
   memory = loaded_memory(from, target, programs, memory);
   open_flights(programs, from, options.in_flight);
   if (states != nullptr) state_places = place_states(graph, plan, compiled, devices, *states);
+  if (state_places.empty()) states = nullptr;
   drop_state_outputs(state_places, programs);
   schedule = make_schedule(graph, plan, compiled, devices, taps, state_places);
   results = place_results(graph, devices, programs, schedule);
