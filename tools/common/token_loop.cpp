@@ -21,8 +21,8 @@
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "runtime/generate/generate_report.hpp"
-#include "runtime/generate/saved_states.hpp"
 #include "runtime/generate/session_model.hpp"
+#include "runtime/session/saved_states.hpp"
 #include "support/elapsed.hpp"
 #include "support/text.hpp"
 
@@ -208,8 +208,9 @@ void check_token_loop(const Tool& tool, const TokenLoopOptions& options) {
   }
   tool.refuse({"--inputs", "--random-inputs", "--outputs", "--expect", "--verify", "--tap",
                "--rtol", "--atol", "--bench", "--trace", "--in-flight", "--no-overlap",
-               "--features", "--device", "--units", "--simulate"},
+               "--features", "--device", "--units", "--simulate", "--steps"},
               options.wants_ids ? "is not for --generate" : "is not for --score");
+  if (!options.wants_ids) tool.refuse({"--state-in", "--state-out"}, "is not for --score");
 }
 
 ExitStatus run_decoder(Tool& tool, const Bundle* bundle, RunModelOptions& options,

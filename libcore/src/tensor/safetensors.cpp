@@ -11,7 +11,6 @@
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 #include "support/checked.hpp"
-#include "tensor/safetensors_metadata.hpp"
 
 namespace npu {
 namespace {
@@ -198,27 +197,9 @@ Tensor SafetensorsFile::tensor(const SafetensorsEntry& entry) const {
   return Tensor(entry.dtype, entry.shape, std::shared_ptr<const std::byte>(file_, data));
 }
 
-std::string safetensors_metadata(const std::string& path, std::string_view key) {
-  const MappedFile file(path);
-  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
-  std::size_t data_begin = 0;
-  parse_safetensors(bytes, path, data_begin);
-  const Json header = parse_json(bytes.substr(kLengthBytes, data_begin - kLengthBytes), path);
-  const Json* metadata = find_member(header, "__metadata__");
-  const Json* value =
-      metadata != nullptr && metadata->is_object() ? find_member(*metadata, key) : nullptr;
-  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
-}
-
 void write_safetensors(const std::string& path,
                        const std::vector<std::pair<std::string, Tensor>>& tensors) {
-  write_safetensors_with({}, path, tensors);
-}
-
-void write_safetensors_with(const SafetensorsMetadata& metadata, const std::string& path,
-                            const std::vector<std::pair<std::string, Tensor>>& tensors) {
   Json header = Json::object();
-  for (const auto& [key, value] : metadata) header["__metadata__"][key] = value;
   std::size_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     Json entry = Json::object();

@@ -22,6 +22,6 @@ npu-run -q --devices cpu "$model" --random-inputs 1 --assert 'position==1' >repo
 echo "one step: exit $?"
 echo "what does not fit:"
 try_silent npu-run -q --devices cpu "$model" --random-inputs 1 --bench 2
-npu-run -q --devices cpu "$model" --steps 1 --random-inputs 1 --outputs other.safetensors >report
+npu-run -q --devices cpu "$TESTDATA/models/small/mlp.json" --random-weights 0 --random-inputs 1 --outputs other.safetensors >report
 try_silent npu-run -q --devices cpu "$model" --random-inputs 1 --state-in other.safetensors
 try_silent npu-run -q --devices cpu "$TESTDATA/models/small/mlp.json" --random-weights 0 --random-inputs 1 --steps 2

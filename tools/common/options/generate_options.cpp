@@ -91,16 +91,6 @@ void add_generate_options(Tool& tool, TokenLoopOptions& options) {
   app.add_flag("--keep", options.generate.keep,
                "with --generate: a request goes on behind the one before, as in a chat")
       ->needs(generate);
-  app.add_option("--state-in", options.state_in,
-                 "with --generate: begin with the states of a file, at their position")
-      ->type_name("FILE")
-      ->check(not_empty())
-      ->needs(generate);
-  app.add_option("--state-out", options.state_out,
-                 "with --generate: write the states behind the last request, as safetensors")
-      ->type_name("FILE")
-      ->check(file_beside_stdout())
-      ->needs(generate);
   app.add_option("--score", options.score,
                  "GRAPH is a decoder: report the negative log-likelihood of the ids of FILE, lines "
                  "as of --tokens")

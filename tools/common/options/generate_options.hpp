@@ -14,15 +14,15 @@ struct TokenLoopOptions {
   bool wants_ids = false;  ///< --generate
   std::string tokens;      ///< FILE, or "-"
   std::string tokens_out;  ///< FILE, or "-"; empty: the report has the ids
-  std::string state_in;    ///< file of states to begin with
-  std::string state_out;   ///< file to write the states to
+  std::string state_in;    ///< file of states to begin with, of --state-in
+  std::string state_out;   ///< file to write the states to, of --state-out
   std::string score;       ///< FILE, or "-"; empty: nothing is scored
 
   bool wanted() const { return wants_ids || !score.empty(); }
 };
 
-/// --generate, --tokens, --tokens-out, --temperature, --top-k, --top-p, --seed, --stop, --keep,
-/// --state-in, --state-out and --score.
+/// --generate, --tokens, --tokens-out, --temperature, --top-k, --top-p, --seed, --stop, --keep
+/// and --score.
 void add_generate_options(Tool& tool, TokenLoopOptions& options);
 
 }  // namespace npu::cli

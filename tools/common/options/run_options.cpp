@@ -102,7 +102,7 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
       ->type_name("FILE")
       ->check(not_empty());
   app.add_option("--state-out", options.state_out,
-                 "write the states after the last step: safetensors")
+                 "write the states after the last step, or the last request: safetensors")
       ->type_name("FILE")
       ->check(file_beside_stdout());
   CLI::Option* verify =

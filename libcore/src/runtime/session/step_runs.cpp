@@ -34,13 +34,13 @@ void check_step_options(const RunModelOptions& options, bool has_states) {
   }
 }
 
-StateFile states_before(const RunModelOptions& options) {
-  return options.state_in.empty() ? StateFile() : read_state_file(options.state_in);
+SavedStates states_before(const RunModelOptions& options) {
+  return options.state_in.empty() ? SavedStates() : read_saved_states(options.state_in);
 }
 
 Runs run_steps(Executor& executor, DeviceStates& states, const Graph& graph,
                const std::vector<Tensor>& inputs, const RunModelOptions& options) {
-  const StateFile before = states_before(options);
+  const SavedStates before = states_before(options);
   if (!options.state_in.empty()) {
     try {
       states.set_values(before.values);
@@ -71,7 +71,7 @@ Runs run_steps(Executor& executor, DeviceStates& states, const Graph& graph,
   runs.seconds = milliseconds_since(start) / 1000;
   if (options.steps) runs.outputs = stack.take();
   if (!options.state_out.empty()) {
-    write_state_file(options.state_out, {states.values(), before.position + count});
+    write_saved_states(options.state_out, {states.values(), before.position + count});
   }
   return runs;
 }

@@ -6,7 +6,7 @@
 #include "npu/ir/graph.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "runtime/executor/device_states.hpp"
-#include "runtime/session/state_file.hpp"
+#include "runtime/session/saved_states.hpp"
 #include "runtime/timed_runs.hpp"
 
 namespace npu {
@@ -15,7 +15,7 @@ namespace npu {
 void check_step_options(const RunModelOptions& options, bool has_states);
 
 /// The states before the first step: of --state-in, or none, which means zero.
-StateFile states_before(const RunModelOptions& options);
+SavedStates states_before(const RunModelOptions& options);
 
 /// Makes the steps that the options ask for, one after the other. `states` are the executor's, and
 /// have their first values; the outputs are those that are no states, stacked with --steps. The

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/generate/saved_states.hpp"
+#include "runtime/session/saved_states.hpp"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // States in a file: a safetensors file with each by its name, bit for bit, and the position as one
 // more tensor, whose name no state may have here.
-#include "runtime/generate/saved_states.hpp"
+#include "runtime/session/saved_states.hpp"
 
 #include <string_view>
 #include <utility>

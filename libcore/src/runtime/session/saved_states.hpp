@@ -9,10 +9,10 @@
 
 namespace npu {
 
-/// What a decoder remembers, between two processes.
+/// What a model remembers, between two processes.
 struct SavedStates {
   std::vector<NamedTensor> values;  ///< by the names of states
-  std::int64_t position = 0;        ///< behind the last id that was read
+  std::int64_t position = 0;        ///< steps that led there; of a decoder, behind the last id
 };
 
 /// Reads a safetensors file that write_saved_states has written. Throws Error kIo, kParse.
