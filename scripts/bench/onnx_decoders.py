@@ -82,12 +82,13 @@ def theirs(name, decoder, ids, chunks, threads):
     return np.concatenate([found[f"{step}/logits"] for step in range(len(chunks))], 1)
 
 
-def ours(name, ids, candidates, threads):
+def ours(name, decoder, ids, candidates, threads):
     """The log-probabilities that the model gives to `candidates` [position, which] behind each position, by steps.
 
     A line of npu-run --score is what was read so far and one candidate; the text alone is taken off it.
     """
-    run(f"{BIN}/npu-tag", "-q", "--states", "--capacity", str(CAPACITY), f"{name}.onnx", "-o", f"{name}.json")
+    capacity = [] if decoder.is_fixed else ["--capacity", str(CAPACITY)]
+    run(f"{BIN}/npu-tag", "-q", "--states", *capacity, f"{name}.onnx", "-o", f"{name}.json")
     with open(f"{name}.json", encoding="utf-8") as file:
         symbol = next(iter(json.load(file)["npu"].get("symbols", {})), None)
     if symbol is None:
@@ -140,7 +141,7 @@ def compare(options):
                 if options.peer_only:
                     found = log_probabilities(first, candidates)
                 else:
-                    found = ours(name, ids, candidates, str(options.threads))
+                    found = ours(name, decoder, ids, candidates, str(options.threads))
             except Refused as reason:
                 refused += 1
                 print(f"{name:20} refused: {reason}", flush=True)
