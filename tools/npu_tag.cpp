@@ -36,9 +36,16 @@ ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOp
 }
 
 /// Only its document, and the file that its paths are relative to.
-npu::Graph adopted(npu::cli::Tool& tool, std::int64_t capacity) {
+npu::Graph adopted(npu::cli::Tool& tool, const npu::cli::TagArguments& arguments) {
+  npu::AdoptOptions options{.capacity = arguments.capacity};
+  if (!arguments.genai.empty()) {
+    const npu::GenaiConfig config =
+        npu::read_genai_config(npu::read_file(arguments.genai), arguments.genai);
+    options.names = config.names;
+    options.longest = config.max_length.value_or(0);
+  }
   const npu::Template sized = tool.input().read_sizes();
-  auto document = npu::adopt_caches(sized, capacity, tool.diagnostics());
+  auto document = npu::adopt_caches(sized, options, tool.diagnostics());
   tool.stop_on_errors();
   npu::Graph model;
   model.file = sized.file();
@@ -70,7 +77,7 @@ int main(int argc, char** argv) {
              ExitStatus::kSuccess;
     }
     if (options.as_states) {
-      npu::Graph model = adopted(tool, options.capacity);
+      npu::Graph model = adopted(tool, options);
       return tool.write_template(model), ExitStatus::kSuccess;
     }
     if (options.as_template) {

@@ -14,6 +14,14 @@ for name in masked window buffer scatter; do
   printf '%s\n' "$flat" | grep -o '"op_type":"\(npu\.[a-z_]*\|aten\.\(cat\|index_copy\|scaled_dot_product_attention\|softmax\)\.[a-z]*\)"'
   printf '%s\n' "$flat" | grep -o '"attrs":{"\(operands\|scale\|enable_gqa\)[^}]*}'
 done
+echo "by its configuration:"
+cat >genai_config.json <<'END'
+{"model": {"decoder": {"inputs": {"input_ids": "input_ids", "position_ids": "places"}, "outputs": {"logits": "logits"}}},
+ "search": {"max_length": 20}}
+END
+npu-tag --states --genai genai_config.json "$onnx/decoder_window.onnx" | tr -d ' \n' | grep -o '"generate":{[^}]*}\|"max":[0-9]*'
+echo '{"search": {"max_length": "long"}}' >bad.json
+try npu-tag --states --genai bad.json "$onnx/decoder_window.onnx"
 echo "as a device runs it:"
 npu-tag --bind new=3 --devices cpu window.json | npu-partition | npu-run --random-inputs 1 --outputs out.safetensors >run.json
 echo "exit $?"

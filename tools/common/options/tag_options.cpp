@@ -40,6 +40,12 @@ void add_tag_options(Tool& tool, TagArguments& all) {
                               ->type_name("N")
                               ->check(in_range(1, std::int64_t{1} << 31));
   capacity->needs(states);
+  app.add_option(
+         "--genai", all.genai,
+         "with --states: the genai_config.json beside a model, which says what its inputs are "
+         "called and how long a sequence may be")
+      ->type_name("FILE")
+      ->needs(states);
   app.add_option("--weights-out", all.weights_out,
                  "write the weights of a model such as ONNX here, decoded, as safetensors")
       ->type_name("FILE");

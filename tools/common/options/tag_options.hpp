@@ -25,6 +25,7 @@ struct TagArguments {
   bool as_template = false;
   bool as_states = false;
   std::int64_t capacity = 0;  ///< rows of each state
+  std::string genai;          ///< genai_config.json; empty: none
 
   /// `tag`, with the values of --force. Throws Error kUsage for one that is not DEVICE=GLOB.
   TagOptions tag_options() const;

@@ -62,9 +62,13 @@ CachedRows cached_rows(Op& op, Value* past_k, std::int64_t batch, std::int64_t l
   rows.is_shared = past_k != nullptr && is_shared_buffer(op, past_k);
   Value* last = op.in(5);
   if (op.importer().known(last) == nullptr || rows.is_shared) {
-    if (batch != 1 || last->count() != 1 || past_k == nullptr) {
+    if (past_k != nullptr && batch != 1) {
+      Op::refuse("seqlens_k is data for a batch of " + std::to_string(batch) +
+                 "; give the batch with --bind, as 1");
+    }
+    if (past_k == nullptr || last->count() != 1) {
       op.integers(5, "seqlens_k");
-      Op::refuse("rows that go into a buffer of several sequences; bind the batch to 1");
+      Op::refuse("seqlens_k does not fit the batch");
     }
     rows.valid = op.scalar("add", op.cast(op.view(last, {1}), DType::kInt64), 1);
     return rows;

@@ -405,7 +405,7 @@ std::optional<Json> finished(Json document, const std::string& file, Diagnostics
 }  // namespace
 }  // namespace states
 
-std::optional<Json> adopt_caches(const Template& model, std::int64_t capacity,
+std::optional<Json> adopt_caches(const Template& model, const AdoptOptions& options,
                                  Diagnostics& diagnostics) {
   using namespace states;
   auto caches = find_cache_pairs(model, diagnostics);
@@ -416,8 +416,9 @@ std::optional<Json> adopt_caches(const Template& model, std::int64_t capacity,
     const Template single =
         Template::read(narrowed_document(model, one), model.file(), diagnostics);
     if (diagnostics.has_errors()) return std::nullopt;
-    return adopt_caches(single, capacity, diagnostics);
+    return adopt_caches(single, options, diagnostics);
   }
+  std::int64_t capacity = options.capacity;
   if (caches->is_fixed) {
     const std::int64_t rows = *caches->total.constant();
     if (capacity != 0 && capacity != rows) {
@@ -427,6 +428,8 @@ std::optional<Json> adopt_caches(const Template& model, std::int64_t capacity,
       return std::nullopt;
     }
     capacity = rows;
+  } else if (capacity == 0 && options.longest != 0) {
+    capacity = options.longest;
   } else if (capacity == 0) {
     diagnostics.error({.file = model.file()},
                       "its caches grow: say with --capacity how many rows they are to have");
@@ -434,7 +437,7 @@ std::optional<Json> adopt_caches(const Template& model, std::int64_t capacity,
   }
   const PastModel past(model, *caches, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  const auto inputs = find_decoder_inputs(past, diagnostics);
+  const auto inputs = find_decoder_inputs(past, options.names, diagnostics);
   if (!inputs) return std::nullopt;
   auto document = Adopter(past, *inputs, capacity, diagnostics).run();
   if (!document) return std::nullopt;

@@ -71,7 +71,11 @@ bool find_start(const PastModel& model, DecoderInputs& inputs) {
 
 }  // namespace
 
-std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnostics& diagnostics) {
+std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, const DecoderNames& names,
+                                                 Diagnostics& diagnostics) {
+  const auto is_named = [](const std::string& stated, const std::string& name, bool otherwise) {
+    return stated.empty() ? otherwise : stated == name;
+  };
   const Graph& graph = model.graph();
   const CachePairs& caches = model.caches();
   DecoderInputs found;
@@ -81,7 +85,8 @@ std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnos
                                       [&](const auto& p) { return p.input == tensor.name; });
     if (is_cache) continue;
     if (model.mentions_past(id)) {
-      if (!is_row(model.shape(id), caches.used()) || !is_called(tensor.name, "mask") ||
+      if (!is_row(model.shape(id), caches.used()) ||
+          !is_named(names.mask, tensor.name, is_called(tensor.name, "mask")) ||
           found.mask.valid()) {
         std::string shape;
         for (const SizeExpression& size : model.shape(id)) {
@@ -98,9 +103,9 @@ std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnos
       continue;
     }
     if (tensor.dtype != DType::kInt64 || !is_row(model.shape(id), caches.fresh)) continue;
-    if (is_called(tensor.name, "pos")) {
+    if (is_named(names.positions, tensor.name, is_called(tensor.name, "pos"))) {
       if (!found.positions.valid()) found.positions = id;
-    } else if (!found.tokens.valid() && is_index(graph, id)) {
+    } else if (!found.tokens.valid() && is_named(names.tokens, tensor.name, is_index(graph, id))) {
       found.tokens = id;
     }
   }
@@ -110,7 +115,9 @@ std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnos
       return p.output == graph.tensor(id).name;
     });
     if (is_cache || shape.size() != 3 || !is_floating_point(graph.tensor(id).dtype)) continue;
-    if (!found.logits.valid()) found.logits = id;
+    if (!found.logits.valid() && is_named(names.logits, graph.tensor(id).name, true)) {
+      found.logits = id;
+    }
   }
   if (caches.is_fixed && !find_start(model, found)) {
     diagnostics.error({.file = model.model().file()},

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "passes/states/genai_config.hpp"
 #include "passes/states/past_model.hpp"
 
 namespace npu::states {
@@ -16,8 +17,9 @@ struct DecoderInputs {
   TensorId logits = {};     ///< an output: a number for each token that may follow
 };
 
-/// Tells them by their shapes, what reads them, and what they are called. Adds an error for an
-/// input whose size follows from the past and that is neither a cache nor a mask of one row.
-std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, Diagnostics& diagnostics);
+/// Tells them by `names`, or their shapes, what reads them, and what they are called. Adds an error
+/// for an input whose size follows from the past and that is neither a cache nor a mask of one row.
+std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, const DecoderNames& names,
+                                                 Diagnostics& diagnostics);
 
 }  // namespace npu::states

@@ -382,6 +382,7 @@ class NodeFormula {
     }
     if (name_ == "permute" || name_ == "transpose" || name_ == "t") return permuted();
     if (name_ == "slice" || name_ == "narrow" || name_ == "select") return sliced();
+    if (name_ == "cat" || name_ == "concat") return joined();
     return std::nullopt;
   }
 
@@ -402,6 +403,40 @@ class NodeFormula {
       place[d] = static_cast<std::int32_t>(to++);
     }
     return moved(*self, place, rank());
+  }
+
+  /// Two parts along a dimension, by which of them an index is in.
+  Found joined() {
+    const Found first = operand(0);
+    const Found second = operand(1);
+    const auto dim = dimension("dim", rank());
+    if (!first || !second || !dim || node_.node().inputs.size() != 2) return std::nullopt;
+    const SizeExpression begin = model_.shape(node_.node().inputs[0])[*dim];
+    // Of one element a part has no factor along the dimension, which is the one that it is at.
+    if (!is_along(*first, 0, *dim) || !is_along(*second, 1, *dim)) return std::nullopt;
+    Affine behind = *integer_formula(rank(), SizeExpression(0) - begin).integer;
+    behind.factors[*dim] = 1;
+    const Formula rest = substituted(*second, *dim, behind);
+    const auto left = as_integer(*first, rank());
+    const auto right = as_integer(rest, rank());
+    if (left && right) return *left == *right ? Found(Formula{.integer = *left}) : std::nullopt;
+    Affine within = behind;
+    within.rest = within.rest + SizeExpression(1);
+    const Formula is_first = choice_formula(at_most_zero(std::move(within), space()), 1, 0);
+    const Formula a = as_choice(*first);
+    const Formula b = as_choice(rest);
+    if (const auto number = a.number()) {
+      return join(is_first, b, [&](double c, double x) { return is_true(c) ? *number : x; });
+    }
+    if (const auto number = b.number()) {
+      return join(is_first, a, [&](double c, double x) { return is_true(c) ? x : *number; });
+    }
+    return std::nullopt;
+  }
+  /// Whether a part has rows of its own along a dimension, or is the same all along it.
+  bool is_along(const Formula& part, std::size_t operand, std::size_t dim) const {
+    const bool is_single = model_.shape(node_.node().inputs[operand])[dim] == SizeExpression(1);
+    return !is_single || part.number().has_value();
   }
 
   Found permuted() {
@@ -439,12 +474,9 @@ class NodeFormula {
         node_.find("step") == nullptr ? SizeExpression(1) : model_.size(node_, "step");
     if (!dim || !start || !step || step->constant() != std::int64_t{1}) return std::nullopt;
     if (start->bounds(model_.ranges()).max < 0) start = *start + from[*dim];
-    // It begins there: nothing is cut off at an end.
+    // It begins there; the result says where it ends.
     const SizeExpression count = selects ? SizeExpression(1) : shape_[*dim];
-    if (start->bounds(model_.ranges()).min < 0 ||
-        (from[*dim] - *start - count).bounds(model_.ranges()).min < 0) {
-      return std::nullopt;
-    }
+    if (start->bounds(model_.ranges()).min < 0) return std::nullopt;
     Affine along = *integer_formula(from.size(), *start).integer;
     if (count != SizeExpression(1)) along.factors[*dim] = 1;
     Formula cut = substituted(*self, *dim, along);

@@ -12,7 +12,9 @@
 namespace npu::states {
 namespace {
 
-constexpr std::int64_t kMostElements = 1 << 16;  // of a constant that a formula is made of
+// Elements of a constant that a formula is made of; of a mask, with a row for each position.
+constexpr std::int64_t kMostElements = 1 << 16;
+constexpr std::int64_t kMostBools = 1 << 22;
 
 bool has_past_in(const PastModel& model, const Json& value) {
   if (value.is_array()) {
@@ -110,7 +112,8 @@ std::optional<SizeExpression> PastModel::size(const BoundNode& node,
 std::optional<std::vector<double>> PastModel::constant(TensorId id) const {
   const TensorInfo& tensor = graph_.tensor(id);
   const auto count = checked_element_count(tensor.shape);
-  if (tensor.kind != TensorKind::kWeight || !count || *count > kMostElements) return std::nullopt;
+  const std::int64_t most = tensor.dtype == DType::kBool ? kMostBools : kMostElements;
+  if (tensor.kind != TensorKind::kWeight || !count || *count > most) return std::nullopt;
   std::vector<double> values;
   const Json* constants = member_object(graph_.document(), "constants");
   const Json* entry = constants == nullptr ? nullptr : member_object(*constants, tensor.name);

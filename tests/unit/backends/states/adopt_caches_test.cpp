@@ -102,7 +102,7 @@ void compare(std::string_view lines) {
   ::setenv("NPU_BACKEND_PATH", test::backend_dir(), 1);
   const Template model = test::template_of(lines);
   Diagnostics diagnostics;
-  const auto adopted = adopt_caches(model, kCapacity, diagnostics);
+  const auto adopted = adopt_caches(model, {.capacity = kCapacity}, diagnostics);
   for (const Diagnostic& fault : diagnostics.entries()) FAIL(format_diagnostic(fault));
   REQUIRE(adopted);
   const bool has_rows = SizeSymbols::are_in(*adopted);
@@ -239,6 +239,29 @@ TEST_CASE("adopted: one minus a mask of ones, times the lowest number", "[states
     lowest = full() [T,"P + T"] {"size": ["T", "P + T"], "fill_value": -3e38}
     upper = triu(lowest) [T,"P + T"] {"diagonal": "P + 1"}
     mask = add.Tensor(padding, upper) [1,1,T,"P + T"])",
+                  kOp));
+}
+
+TEST_CASE("adopted: a square mask behind zeros for the past", "[states]") {
+  compare(decoder(R"(weight none [1]
+    places = arange() [T] int64 {"end": "T", "dtype": "torch.int64"}
+    more = add.Scalar(places) [T] int64 {"other": 1}
+    column = view(more) [T,1] int64 {"size": ["T", 1]}
+    shown = lt.Tensor(places, column) [T,T] bool
+    lowest = full() [T,T] {"size": ["T", "T"], "fill_value": -3e38}
+    square = masked_fill.Scalar(lowest, shown) [T,T] {"value": 0.0}
+    zeros = zeros() [T,P] {"size": ["T", "P"]}
+    mask = cat(zeros, square) [T,"P + T"] {"dim": -1, "_tensor_list_sizes": [2]})",
+                  kOp));
+}
+
+TEST_CASE("adopted: a triangle of the new rows, where keys are later", "[states]") {
+  compare(decoder(std::string(kCausal) + R"(
+    lowest = full() [T,"P + T"] {"size": ["T", "P + T"], "fill_value": -3e38}
+    upper = triu(lowest) [T,"P + T"] {"diagonal": 1}
+    later = gt.Tensor(keys, column) [T,"P + T"] bool
+    factor = _to_copy(later) [T,"P + T"] {"dtype": "torch.float32"}
+    mask = mul.Tensor(upper, factor) [T,"P + T"])",
                   kOp));
 }
 

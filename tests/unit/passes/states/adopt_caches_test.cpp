@@ -42,7 +42,7 @@ std::string with(const std::string& node, const std::string& lines) {
 
 std::string refusal(const std::string& text, std::int64_t capacity = 16) {
   Diagnostics faults;
-  const auto document = adopt_caches(test::template_of(text), capacity, faults);
+  const auto document = adopt_caches(test::template_of(text), {.capacity = capacity}, faults);
   CHECK_FALSE(document);
   std::string all;
   for (const Diagnostic& fault : faults.entries()) all += (all.empty() ? "" : "; ") + fault.text;
@@ -51,7 +51,7 @@ std::string refusal(const std::string& text, std::int64_t capacity = 16) {
 
 Json adopted(const std::string& text) {
   Diagnostics faults;
-  auto document = adopt_caches(test::template_of(text), 16, faults);
+  auto document = adopt_caches(test::template_of(text), {.capacity = 16}, faults);
   for (const Diagnostic& fault : faults.entries()) FAIL_CHECK(format_diagnostic(fault));
   REQUIRE(document);
   return *std::move(document);
@@ -153,6 +153,25 @@ TEST_CASE("states: a mask that is no row of ones is not guessed", "[states]") {
   CHECK(
       refusal(text).starts_with("input 'attention_mask' [1, 1, P + T] has a size that follows "
                                 "from the past; expected only caches and a mask [1, P + T]"));
+}
+
+TEST_CASE("states: a genai_config.json says what inputs are called", "[states]") {
+  const auto config = [](const char* text) { return read_genai_config(text, "g.json"); };
+  const GenaiConfig read = config(R"({"model": {"context_length": 99, "decoder": {
+    "inputs": {"input_ids": "a", "attention_mask": "b", "position_ids": "c",
+               "past_key_names": "past.%d.key"},
+    "outputs": {"logits": "d"}}}, "search": {"max_length": 7}})");
+  CHECK(read.names.tokens == "a");
+  CHECK(read.names.mask == "b");
+  CHECK(read.names.positions == "c");
+  CHECK(read.names.logits == "d");
+  CHECK(read.max_length == 7);
+  CHECK(config("{}").names.tokens.empty());
+  CHECK_THROWS_WITH(config("[]"), Catch::Contains("expected an object"));
+  CHECK_THROWS_WITH(config(R"({"search": {"max_length": 0}})"),
+                    Catch::Contains("expected a number of tokens above 0, found 0"));
+  CHECK_THROWS_WITH(config(R"({"model": {"decoder": {"inputs": {"input_ids": 3}}}})"),
+                    Catch::Contains("expected a string, found 3"));
 }
 
 }  // namespace npu::adopt_test
