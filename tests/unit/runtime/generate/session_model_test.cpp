@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,8 +87,10 @@ double largest_difference(const std::vector<float>& logits, const Tensor& expect
   REQUIRE(static_cast<std::int64_t>(logits.size()) == expected.element_count());
   double largest = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(logits[i]) - expected.as<float>()[i]);
-    largest = std::isfinite(difference) ? std::max(largest, difference) : INFINITY;
+    const double wanted = expected.as<float>()[i];
+    const double difference = std::abs(static_cast<double>(logits[i]) - wanted);
+    if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, difference);
   }
   return largest;
 }
