@@ -125,7 +125,7 @@ check_pages() {
     [ ! -s "$scratch/groff" ] || fault "$(cat "$scratch/groff")"
     sections=$(sed -n 's/^\.Sh //p' "$page" | grep -v -x ENVIRONMENT | paste -sd,)
     case $page in
-      *.3 | *.5 | *-cluster.7 | *-internals.7 | *-onednn.7 | *-onnx.7 | *-opencl.7 | *-security.7) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
+      *.3 | *.5 | *-cluster.7 | *-generate.7 | *-internals.7 | *-onednn.7 | *-onnx.7 | *-opencl.7 | *-security.7) expected="NAME,SYNOPSIS,DESCRIPTION,EXAMPLES,SEE ALSO,BUGS" ;;
       *) expected="NAME,SYNOPSIS,DESCRIPTION,OPTIONS,EXIT STATUS,EXAMPLES,SEE ALSO,BUGS" ;;
     esac
     [ "$sections" = "$expected" ] || fault "$page: sections are $sections, expected $expected"

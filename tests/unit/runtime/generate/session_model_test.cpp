@@ -125,7 +125,7 @@ TEST_CASE("greedy ids are those of NumPy, whatever the entries", "[generate][dec
        {std::vector<std::int64_t>{1}, std::vector<std::int64_t>{1, 4},
         std::vector<std::int64_t>{8}}) {
     CompiledDecoder decoder({"cpu"}, sizes);
-    struct Ids : IdSink {
+    struct TakenIds : IdSink {
       bool id(std::int64_t id) override { return ids.push_back(id), true; }
       bool end_line() override { return true; }
       std::vector<std::int64_t> ids;

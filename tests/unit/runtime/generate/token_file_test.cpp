@@ -12,11 +12,11 @@
 namespace npu {
 namespace {
 
-using Ids = std::vector<std::int64_t>;
+using LineIds = std::vector<std::int64_t>;
 
-std::vector<Ids> lines_of(std::string_view text, std::int64_t vocabulary = 96) {
+std::vector<LineIds> lines_of(std::string_view text, std::int64_t vocabulary = 96) {
   TokenReader reader(source_of(text), "t.ids", vocabulary);
-  std::vector<Ids> lines;
+  std::vector<LineIds> lines;
   while (const auto line = reader.next()) lines.push_back(line->ids);
   return lines;
 }
@@ -33,11 +33,11 @@ std::string token_fault(std::string_view text, std::int64_t vocabulary = 96) {
 
 TEST_CASE("a line of ids is a request", "[tokens]") {
   CHECK(lines_of("").empty());
-  CHECK(lines_of("0\n") == std::vector<Ids>{{0}});
-  CHECK(lines_of("1 2 3\n95\n") == std::vector<Ids>{{1, 2, 3}, {95}});
-  CHECK(lines_of("  7\t 8 \n") == std::vector<Ids>{{7, 8}});
-  CHECK(lines_of("1 2") == std::vector<Ids>{{1, 2}});
-  CHECK(lines_of("0000000000000000000000000000007") == std::vector<Ids>{{7}});
+  CHECK(lines_of("0\n") == std::vector<LineIds>{{0}});
+  CHECK(lines_of("1 2 3\n95\n") == std::vector<LineIds>{{1, 2, 3}, {95}});
+  CHECK(lines_of("  7\t 8 \n") == std::vector<LineIds>{{7, 8}});
+  CHECK(lines_of("1 2") == std::vector<LineIds>{{1, 2}});
+  CHECK(lines_of("0000000000000000000000000000007") == std::vector<LineIds>{{7}});
 }
 
 TEST_CASE("what is no id is refused with its place", "[tokens]") {
@@ -72,8 +72,8 @@ TEST_CASE("what is no id is refused with its place", "[tokens]") {
 
 TEST_CASE("the largest ids are read without overflow", "[tokens]") {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  CHECK(lines_of("9223372036854775806", kMost) == std::vector<Ids>{{kMost - 1}});
-  CHECK(lines_of("999999 100000", 1'000'000) == std::vector<Ids>{{999'999, 100'000}});
+  CHECK(lines_of("9223372036854775806", kMost) == std::vector<LineIds>{{kMost - 1}});
+  CHECK(lines_of("999999 100000", 1'000'000) == std::vector<LineIds>{{999'999, 100'000}});
   CHECK(token_fault("1000000", 1'000'000).find(":1:1:") != std::string::npos);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("a line is there before the stream has ended", "[tokens]") {
       "<stdin>", 96);
   const auto line = reader.next();
   REQUIRE(line);
-  CHECK(line->ids == Ids{1, 23});
+  CHECK(line->ids == LineIds{1, 23});
   CHECK(line->number == 1);
 }
 
