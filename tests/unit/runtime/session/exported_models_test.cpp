@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that remember as the exporter writes them (testdata/models/states), against PyTorch: 40
+// steps of streams, whose states are replaced as a whole or written in part, and 64 positions of
+// decoders by chunks of any size.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catch.hpp"
+#include "npu/compile/bundle.hpp"
+#include "npu/ir/json_reader.hpp"
+#include "npu/support/file_io.hpp"
+#include "npu/tensor/safetensors.hpp"
+#include "runtime/entries/buckets.hpp"
+#include "runtime/entries/compile_entries.hpp"
+#include "runtime/generate/session_model.hpp"
+#include "runtime/session/session.hpp"
+#include "test_paths.hpp"
+
+namespace npu {
+namespace {
+
+const std::string kStates = std::string(NPU_TEST_DATA_DIR) + "/models/states/";
+const std::vector<std::vector<std::string>> kChoices{{"cpu"}, {"npu", "cpu"}};
+
+std::string text_of(const Diagnostics& diagnostics) {
+  std::string text;
+  for (const Diagnostic& entry : diagnostics.entries()) text += entry.text + "\n";
+  return text;
+}
+
+/// Steps of a stream: tensors whose first dimension is the step.
+class Steps {
+ public:
+  explicit Steps(const std::string& name) : file_(kStates + name + ".steps.safetensors") {}
+
+  std::int64_t count() const { return file_.entries().front().shape.front(); }
+
+  /// Row `step` of every tensor below "inputs." or "outputs.".
+  std::vector<NamedTensor> at(std::int64_t step, std::string_view kind) const {
+    std::vector<NamedTensor> rows;
+    for (const SafetensorsEntry& entry : file_.entries()) {
+      if (!std::string_view(entry.name).starts_with(kind)) continue;
+      const Tensor all = file_.tensor(entry);
+      Tensor row(all.dtype(), Shape(all.shape().begin() + 1, all.shape().end()));
+      const std::byte* first = all.data() + static_cast<std::size_t>(step) * row.bytes();
+      std::copy_n(first, row.bytes(), row.mutable_data());
+      rows.push_back({entry.name.substr(kind.size()), row});
+    }
+    return rows;
+  }
+
+ private:
+  SafetensorsFile file_;
+};
+
+std::unique_ptr<Session> open_stream(const std::string& name,
+                                     const std::vector<std::string>& devices) {
+  RunModelOptions options;
+  options.where.devices = devices;
+  options.cache.enabled = false;
+  options.executor.threads = 1;
+  Diagnostics diagnostics;
+  const std::string file = kStates + name + ".json";
+  Graph graph = read_graph(read_file(file), file, diagnostics);
+  auto session = Session::open(std::move(graph), options, diagnostics);
+  INFO(text_of(diagnostics));
+  REQUIRE(session != nullptr);
+  return session;
+}
+
+/// One step gives what PyTorch gave.
+void check_step(Session& session, const Steps& steps, std::int64_t step) {
+  CAPTURE(step);
+  const std::vector<Tensor> found = session.step(0, steps.at(step, "inputs."), {});
+  const std::vector<std::string>& names = session.output_names(0);
+  for (const NamedTensor& expected : steps.at(step, "outputs.")) {
+    const auto at = std::find(names.begin(), names.end(), expected.name);
+    REQUIRE(at != names.end());
+    const Tensor& tensor = found[static_cast<std::size_t>(at - names.begin())];
+    REQUIRE(tensor.element_count() == expected.tensor.element_count());
+    for (std::int64_t i = 0; i < tensor.element_count(); ++i) {
+      const double wanted = expected.tensor.value_as_double(i);
+      CAPTURE(expected.name, i, wanted, tensor.value_as_double(i));
+      CHECK(std::abs(tensor.value_as_double(i) - wanted) <= 1e-5 * (1 + std::abs(wanted)));
+    }
+  }
+}
+
+/// A decoder of testdata with steps of one size.
+struct FamilyDecoder {
+  std::shared_ptr<const Bundle> bundle;
+  std::unique_ptr<SessionModel> model;
+
+  FamilyDecoder(const std::string& name, const std::vector<std::string>& devices,
+                std::int64_t rows) {
+    Diagnostics diagnostics;
+    const std::string file = kStates + name + ".json";
+    const Template decoder = Template::read(parse_json(read_file(file), file), file, diagnostics);
+    CompileModelOptions options;
+    options.where.devices = devices;
+    options.cache.enabled = false;
+    const std::vector<SizeBindings> buckets{{{"T", rows}}};
+    const CompileEntriesResult compiled =
+        compile_entries(decoder, checked_buckets(decoder, buckets), options, diagnostics);
+    INFO(text_of(diagnostics));
+    REQUIRE_FALSE(diagnostics.has_errors());
+    bundle = Bundle::from_bytes(bundle_bytes(compiled.content), name + ".npub");
+    model = SessionModel::open(*bundle, {}, diagnostics);
+    REQUIRE(model != nullptr);
+  }
+};
+
+Tensor tensor_of(const std::string& file, const std::string& name) {
+  const SafetensorsFile tensors(file);
+  const SafetensorsEntry* entry = tensors.find(name);
+  REQUIRE(entry != nullptr);
+  return tensors.tensor(*entry);
+}
+
+TEST_CASE("streams that the exporter writes remember what PyTorch's do", "[runtime][session]") {
+  if (!test::use_backends()) return;
+  for (const std::string name : {"stream_lstm", "stream_spotter", "stream_ring"}) {
+    const Steps steps(name);
+    for (const std::vector<std::string>& devices : kChoices) {
+      CAPTURE(name, devices.front());
+      const auto session = open_stream(name, devices);
+      const std::int64_t half = steps.count() / 2;
+      for (std::int64_t step = 0; step < half; ++step) check_step(*session, steps, step);
+      // The second half in another session, and then all of it again in the first.
+      const auto other = open_stream(name, devices);
+      other->set_state_values(session->state_values());
+      for (std::int64_t step = half; step < steps.count(); ++step) check_step(*other, steps, step);
+      session->clear();
+      for (std::int64_t step = 0; step < steps.count(); ++step) check_step(*session, steps, step);
+      CHECK(session->copied_bytes() == 0);
+    }
+  }
+}
+
+TEST_CASE("decoders of all families give PyTorch's logits by chunks", "[generate][decoder]") {
+  if (!test::use_backends()) return;
+  for (const std::string kind : {"rotary", "grouped", "window", "norms", "softcap", "learned"}) {
+    const std::string name = "decoder_" + kind;
+    const Tensor ids = tensor_of(kStates + name + ".inputs.safetensors", "input_ids");
+    const Tensor expected = tensor_of(kStates + name + ".outputs.safetensors", "logits");
+    const std::span<const std::int64_t> text(ids.as<std::int64_t>(),
+                                             static_cast<std::size_t>(ids.element_count()));
+    for (const std::vector<std::string>& devices : kChoices) {
+      for (const std::size_t rows : {64, 32, 8, 1}) {
+        CAPTURE(name, devices.front(), rows);
+        FamilyDecoder decoder(name, devices, static_cast<std::int64_t>(rows));
+        CHECK(decoder.model->capacity() == 96);
+        double largest = 0;
+        for (std::size_t i = 0; i < text.size(); i += rows) {
+          const auto position = static_cast<std::int64_t>(i);
+          const auto logits = decoder.model->step(0, text.subspan(i, rows), position);
+          const float* wanted = expected.as<float>() + position * decoder.model->vocabulary();
+          for (std::size_t k = 0; k < logits.size(); ++k) {
+            largest = std::max(largest, static_cast<double>(std::abs(logits[k] - wanted[k])));
+          }
+        }
+        CHECK(largest < 1e-4);
+        CHECK(decoder.model->state_copied_bytes() == 0);
+        CHECK(decoder.model->state_transfer_bytes() == 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace npu
