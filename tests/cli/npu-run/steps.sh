@@ -4,13 +4,13 @@
 . "$CASES/lib.sh"
 model=$CASES/npu-run/steps.json
 paths() { tr -d ' \n' <"$1" | grep -o '"name":"[a-z]*","path":"[a-z_]*"' | tr -d '"' | paste -sd' '; }
-for device in cpu npu; do
-  npu-run -q --devices $device,cpu "$model" --steps 6 --random-inputs 1 --outputs whole.npy --verify cpu \
+for device in cpu npu,cpu; do
+  npu-run -q --devices $device "$model" --steps 6 --random-inputs 1 --outputs whole.npy --verify cpu \
     --assert 'state_copied_bytes==0' --assert 'state_transfer_bytes==0' --assert 'state_bytes==40' --assert 'position==6' \
     >report
   echo "$device: exit $?, verified $(comparison verify <report), $(paths report)"
-  npu-run -q --devices $device,cpu "$model" --steps 4 --random-inputs 1 --state-out s.safetensors >report
-  npu-run -q --devices $device,cpu "$model" --steps 2 --random-inputs 5 --state-in s.safetensors --outputs rest.npy \
+  npu-run -q --devices $device "$model" --steps 4 --random-inputs 1 --state-out s.safetensors >report
+  npu-run -q --devices $device "$model" --steps 2 --random-inputs 5 --state-in s.safetensors --outputs rest.npy \
     --assert 'position==6' >report
   echo "saved and continued: exit $?"
   tail -c 16 whole.npy >a && tail -c 16 rest.npy >b && cmp a b
