@@ -59,14 +59,13 @@ const std::vector<std::vector<std::string>> kDevices{{"cpu"}, {"npu", "cpu"}};
 
 std::string lstm_lines(std::int64_t steps, bool has_states) {
   const std::string rows = std::to_string(steps);
-  return "input x [" + rows + R"(,1,4]; input h [1,1,6]; input c [1,1,6]
-    weight w_ih [24,4]; weight w_hh [24,6]; weight b_ih [24]; weight b_hh [24]
-    l = aten.lstm.input(x, h, c, p_w_ih, p_w_hh, p_b_ih, p_b_hh) [)" +
-         rows +
-         R"(,1,6] [1,1,6] [1,1,6] {"_tensor_list_sizes": [2, 4], "has_biases": true, "num_layers": 1, "dropout": 0.0,
-      "train": false, "bidirectional": false, "batch_first": false}
-    output l_0)" +
-         (has_states ? ", l_1, l_2" : "");
+  const std::string attrs =
+      R"({"_tensor_list_sizes": [2, 4], "has_biases": true, "num_layers": 1, "dropout": 0.0, )"
+      R"("train": false, "bidirectional": false, "batch_first": false})";
+  return "input x [" + rows + ",1,4]; input h [1,1,6]; input c [1,1,6]\n" +
+         "weight w_ih [24,4]; weight w_hh [24,6]; weight b_ih [24]; weight b_hh [24]\n" +
+         "l = aten.lstm.input(x, h, c, p_w_ih, p_w_hh, p_b_ih, p_b_hh) [" + rows +
+         ",1,6] [1,1,6] [1,1,6] " + attrs + "\noutput l_0" + (has_states ? ", l_1, l_2" : "");
 }
 
 /// A causal convolution of three frames twice, and the mean of its results over all frames so far.
