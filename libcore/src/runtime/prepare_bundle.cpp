@@ -53,6 +53,7 @@ void check_precision(const Bundle& bundle, const RunModelOptions& options) {
 PreparedModel prepare_entry(const Bundle& bundle, std::size_t entry, Graph& graph,
                             const RunModelOptions& options, const OpenDevices& open,
                             Diagnostics& diagnostics) {
+  check_precision(bundle, options);
   const auto start = Clock::now();
   PreparedModel model;
   model.devices = open;
@@ -89,7 +90,6 @@ PreparedModel prepare_entry(const Bundle& bundle, std::size_t entry, Graph& grap
 
 PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelOptions& options,
                              Diagnostics& diagnostics) {
-  check_precision(bundle, options);
   std::optional<SizedRequest> request;
   if (!bundle.template_document().empty()) {
     request = read_request(bundle, options, diagnostics);

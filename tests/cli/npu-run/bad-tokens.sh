@@ -16,5 +16,6 @@ try npu-run tiny.npub --generate 1 --tokens one.ids --stop 96
 try npu-run tiny.npub --generate 1 --tokens one.ids --tokens-out - -o -
 try npu-run tiny.npub --generate 1 --tokens one.ids --score one.ids
 try npu-run tiny.npub --generate 1 --tokens one.ids --bench 2
+try npu-run tiny.npub --generate 1 --tokens one.ids --precision bf16
 try npu-run --generate 1 --tokens - <one.ids
 try npu-run "$TESTDATA/models/small/mlp.json" --generate 1 --tokens one.ids
