@@ -167,7 +167,8 @@ std::int64_t restore_states(SessionModel& model, const std::string& path) {
 }
 
 /// Reads the requests, generates or scores, and writes ids; returns the report.
-Json run_token_loop(const Tool& tool, SessionModel& model, const TokenLoopOptions& options) {
+Json run_token_loop(const Tool& tool, SessionModel& model, const RunModelOptions& run,
+                    const TokenLoopOptions& options) {
   const bool is_terminal = writes_ids_to_stdout(options) && output_is_terminal();
   const std::string& path = options.wants_ids ? options.tokens : options.score;
   RequestStream stream(path, model.vocabulary());
@@ -180,8 +181,8 @@ Json run_token_loop(const Tool& tool, SessionModel& model, const TokenLoopOption
   check_stop_ids(options, model.vocabulary());
   GenerateOptions generate_options = options.generate;
   generate_options.keep_ids = options.tokens_out.empty();
-  if (!options.state_in.empty()) {
-    generate_options.position = restore_states(model, options.state_in);
+  if (!run.state_in.empty()) {
+    generate_options.position = restore_states(model, run.state_in);
   }
   IdText ids(writes_ids_to_stdout(options));
   const GenerateResult result =
@@ -189,8 +190,8 @@ Json run_token_loop(const Tool& tool, SessionModel& model, const TokenLoopOption
   if (!options.tokens_out.empty() && !writes_ids_to_stdout(options)) {
     write_output(options.tokens_out, ids.text());
   }
-  if (!options.state_out.empty()) {
-    write_saved_states(options.state_out, {model.session().state_values(), result.position});
+  if (!run.state_out.empty()) {
+    write_saved_states(run.state_out, {model.session().state_values(), result.position});
   }
   return generate_report_json(result, model.facts());
 }
@@ -221,7 +222,7 @@ ExitStatus run_decoder(Tool& tool, const Bundle* bundle, RunModelOptions& option
                                          : SessionModel::open(std::move(tool.input().read_graph()),
                                                               options, tool.diagnostics());
     tool.stop_on_errors();
-    report = run_token_loop(tool, *model, loop);
+    report = run_token_loop(tool, *model, options, loop);
   });
   if (tool.wants_report()) tool.report(format_generate_report(report));
   const ExitStatus status = tool.check_asserts(generate_metrics(report));

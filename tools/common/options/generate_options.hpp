@@ -14,8 +14,6 @@ struct TokenLoopOptions {
   bool wants_ids = false;  ///< --generate
   std::string tokens;      ///< FILE, or "-"
   std::string tokens_out;  ///< FILE, or "-"; empty: the report has the ids
-  std::string state_in;    ///< file of states to begin with, of --state-in
-  std::string state_out;   ///< file to write the states to, of --state-out
   std::string score;       ///< FILE, or "-"; empty: nothing is scored
 
   bool wanted() const { return wants_ids || !score.empty(); }
