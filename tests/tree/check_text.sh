@@ -30,6 +30,7 @@ document_input.cpp    the document of a program
 facts.cpp             device options
 feature_cases.cpp     report of a backend
 frontend.cpp          ops of a frontend
+genai_config.cpp      a file of npu-tag --genai
 import_model.cpp      document of a frontend
 import_template.cpp   what the writer of documents made, at several sizes
 interface_cases.cpp   texts of a backend
@@ -42,6 +43,7 @@ prepare_bundle.cpp    document of a bundle
 program_cases.cpp     report of a backend
 query_case.cpp        answer of a backend
 questions.hpp         sub-IRs of the C interface
+report.cpp            blob of the C interface
 safetensors.cpp       header of a file
 session.cpp           template of a bundle
 session_model.cpp     template of a bundle

@@ -55,6 +55,22 @@ void add_group_options(Tool& tool, CLI::Option* verify, GroupComparisonOptions& 
       ->needs(verify);
 }
 
+void add_state_options(CLI::App& app, RunModelOptions& options) {
+  app.add_option("--steps", options.steps,
+                 "make N steps of a model that has states; an input may have one more dimension "
+                 "for them, in front, as outputs have")
+      ->type_name("N")
+      ->check(in_range(1, 10'000'000));
+  app.add_option("--state-in", options.state_in,
+                 "begin with the states of a file that --state-out has written [zeros]")
+      ->type_name("FILE")
+      ->check(not_empty());
+  app.add_option("--state-out", options.state_out,
+                 "write the states after the last step, or the last request: safetensors")
+      ->type_name("FILE")
+      ->check(file_beside_stdout());
+}
+
 }  // namespace
 
 void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_options) {
@@ -92,19 +108,7 @@ void add_run_options(Tool& tool, RunModelOptions& options, PlanRunOptions& plan_
           "compare the outputs with a safetensors file, or with [NAME=]FILE.pb, repeatable; exit 4 "
           "if they differ"))
       ->type_name("FILE");
-  app.add_option("--steps", options.steps,
-                 "make N steps of a model that has states; an input may have one more dimension "
-                 "for them, in front, as outputs have")
-      ->type_name("N")
-      ->check(in_range(1, 10'000'000));
-  app.add_option("--state-in", options.state_in,
-                 "begin with the states of a file that --state-out has written [zeros]")
-      ->type_name("FILE")
-      ->check(not_empty());
-  app.add_option("--state-out", options.state_out,
-                 "write the states after the last step, or the last request: safetensors")
-      ->type_name("FILE")
-      ->check(file_beside_stdout());
+  add_state_options(app, options);
   CLI::Option* verify =
       app.add_option("--verify", options.verify_device,
                      "also run the whole graph on DEVICE and compare; exit 4 if the outputs differ")

@@ -20,8 +20,8 @@ inline constexpr std::int64_t kNever = kInfiniteCapacity;
 using Assignment = std::vector<std::int32_t>;
 
 /// The items to place and their costs, in whole ticks, so that sums are exact and do not depend on
-/// their order. An item moves as a whole: fusion groups or single nodes that share a state, with the
-/// getitem nodes that select their results.
+/// their order. An item moves as a whole: fusion groups or single nodes that share a state, with
+/// the getitem nodes that select their results.
 struct PlacementProblem {
   struct Tensor {
     TensorId id;
