@@ -31,10 +31,10 @@ Graph memory_graph(const std::string& device) {
     y = aten.add.Tensor(before, total)
     late = aten.sub.Tensor(y, sum)
     output late, next, total)");
-  builder.key("npu", Json::parse(R"({"version": 1, "states": [
-    {"name": "w", "input": "window", "output": "next", "axis": 0},
-    {"name": "s", "input": "sum", "output": "total"}]})"));
   Graph graph = builder.build();
+  graph.set_npu_member("states", Json::parse(R"([
+    {"name": "w", "input": "window", "output": "next", "axis": 0},
+    {"name": "s", "input": "sum", "output": "total"}])"));
   for (Node& node : graph.nodes()) node.device = device;
   return graph;
 }

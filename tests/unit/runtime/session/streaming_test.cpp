@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
@@ -24,16 +25,15 @@ std::unique_ptr<Session> open_model(const std::string& lines, const std::string&
                                     const std::vector<std::string>& devices) {
   GraphBuilder builder;
   builder.lines(lines);
-  Json npu = {{"version", 1}};
-  if (!states.empty()) npu["states"] = Json::parse(states);
-  builder.key("npu", npu);
+  Graph graph = builder.build();
+  if (!states.empty()) graph.set_npu_member("states", Json::parse(states));
   RunModelOptions options;
   options.executor.threads = 1;
   options.cache.enabled = false;
   options.where.devices = devices;
   options.weights.random_seed = 7;  // by name: the same in both models
   Diagnostics diagnostics;
-  auto session = Session::open(builder.build(), options, diagnostics);
+  auto session = Session::open(std::move(graph), options, diagnostics);
   for (const std::string& error : errors_of(diagnostics)) UNSCOPED_INFO(error);
   REQUIRE(session != nullptr);
   return session;
