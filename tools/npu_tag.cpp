@@ -39,8 +39,7 @@ ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOp
 npu::Graph adopted(npu::cli::Tool& tool, const npu::cli::TagArguments& arguments) {
   npu::AdoptOptions options{.capacity = arguments.capacity};
   if (!arguments.genai.empty()) {
-    const npu::GenaiConfig config =
-        npu::read_genai_config(npu::read_file(arguments.genai), arguments.genai);
+    const npu::GenaiConfig config = npu::read_genai_config(arguments.genai);
     options.names = config.names;
     options.longest = config.max_length.value_or(0);
   }

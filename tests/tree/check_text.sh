@@ -30,7 +30,6 @@ document_input.cpp    the document of a program
 facts.cpp             device options
 feature_cases.cpp     report of a backend
 frontend.cpp          ops of a frontend
-genai_config.cpp      a file of npu-tag --genai
 import_model.cpp      document of a frontend
 import_template.cpp   what the writer of documents made, at several sizes
 interface_cases.cpp   texts of a backend

@@ -182,35 +182,7 @@ void import_fused_mat_mul(Op& op) {
   op.set(0, alpha == 1 ? y : op.scalar("mul", y, alpha));
 }
 
-namespace {
-
-// By the rows of the tables, inputs 7 and 8, at the positions, input 9 or those behind the past.
-void rotate_heads(Op& op, const CachedRows& rows, std::int64_t batch, std::int64_t length,
-                  Heads& form) {
-  Value* positions = op.maybe_in(9);
-  if (positions != nullptr && positions->shape != Shape{batch, length}) {
-    Op::refuse("position_ids of shape " + shape_text(positions->shape) + " do not fit the queries");
-  }
-  const auto table = [&](std::size_t index) {
-    Value* whole = op.in(index);
-    if (whole->rank() != 2) Op::refuse("a table of rank " + std::to_string(whole->rank()));
-    if (positions != nullptr) return rows_at(op, whole, positions);
-    const bool is_known = rows.valid == nullptr && !op.importer().settings().notes_computed;
-    if (is_known) return table_rows(op, whole, rows.past, length);
-    return rows_at(op, whole, op.view(positions_of(op, rows, length), {1, length}));
-  };
-  Value* cos = table(7);
-  Value* sin = table(8);
-  const bool is_interleaved = op.integer("rotary_interleaved", 0) != 0;
-  const auto turn = [&](Value* x) {
-    Value* y = rotated(op, op.permute(x, {0, 2, 1, 3}), cos, sin, is_interleaved);
-    return op.permute(y, {0, 2, 1, 3});
-  };
-  form.q = turn(form.q);
-  form.k = turn(form.k);
-}
-
-}  // namespace
+constexpr std::int64_t kMostHeads = 1 << 20;
 
 void import_group_query_attention(Op& op) {
   const std::int64_t heads = op.integer("num_heads", 0);
@@ -218,7 +190,6 @@ void import_group_query_attention(Op& op) {
   Value* q = op.in(0);
   Value* k = op.maybe_in(1);
   Value* v = op.maybe_in(2);
-  constexpr std::int64_t kMostHeads = 1 << 20;
   if (q->rank() != 3 || heads < 1 || kv < 1 || heads > kMostHeads || kv > kMostHeads) {
     Op::refuse("'num_heads' do not fit");
   }
@@ -242,7 +213,30 @@ void import_group_query_attention(Op& op) {
   const CachedRows rows = cached_rows(op, past_k, q->shape[0], length);
   op.maybe_in(6);  // total_sequence_length, which the shapes or seqlens_k say
   Heads form{split_heads(op, q, heads), split_heads(op, k, kv), split_heads(op, v, kv)};
-  if (op.integer("do_rotary", 0) != 0) rotate_heads(op, rows, q->shape[0], length, form);
+  if (op.integer("do_rotary", 0) != 0) {
+    Value* positions = op.maybe_in(9);
+    if (positions != nullptr && positions->shape != Shape{q->shape[0], length}) {
+      Op::refuse("position_ids of shape " + shape_text(positions->shape) +
+                 " do not fit the queries");
+    }
+    const auto table = [&](std::size_t index) {
+      Value* whole = op.in(index);
+      if (whole->rank() != 2) Op::refuse("a table of rank " + std::to_string(whole->rank()));
+      if (positions != nullptr) return rows_at(op, whole, positions);
+      const bool is_known = rows.valid == nullptr && !op.importer().settings().notes_computed;
+      if (is_known) return table_rows(op, whole, rows.past, length);
+      return rows_at(op, whole, op.view(positions_of(op, rows, length), {1, length}));
+    };
+    Value* cos = table(7);
+    Value* sin = table(8);
+    const bool is_interleaved = op.integer("rotary_interleaved", 0) != 0;
+    const auto turn = [&](Value* x) {
+      Value* y = rotated(op, op.permute(x, {0, 2, 1, 3}), cos, sin, is_interleaved);
+      return op.permute(y, {0, 2, 1, 3});
+    };
+    form.q = turn(form.q);
+    form.k = turn(form.k);
+  }
   if (rows.is_shared) {
     Value* places = positions_of(op, rows, length);
     const auto written = [&](Value* past, Value* fresh) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "npu/support/error.hpp"
+#include "npu/support/file_io.hpp"
 #include "npu/support/json.hpp"
 #include "support/json_fields.hpp"
 
@@ -60,8 +61,7 @@ class Section {
 
 }  // namespace
 
-GenaiConfig read_genai_config(std::string_view text, const std::string& file) {
-  const Json root = parse_json(text, file);
+GenaiConfig genai_config(const Json& root, const std::string& file) {
   if (!root.is_object()) {
     throw Error(ErrorCode::kParse, "expected an object, found " + value_or_type(&root),
                 {.file = file});
@@ -75,6 +75,10 @@ GenaiConfig read_genai_config(std::string_view text, const std::string& file) {
   config.names.logits = outputs.text("logits");
   config.max_length = Section(root, file, {"search"}).count("max_length");
   return config;
+}
+
+GenaiConfig read_genai_config(const std::string& file) {
+  return genai_config(parse_json(read_file(file), file), file);
 }
 
 }  // namespace npu

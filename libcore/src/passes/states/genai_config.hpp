@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
+
+#include "npu/support/json.hpp"
 
 namespace npu {
 
@@ -19,8 +20,10 @@ struct GenaiConfig {
   std::optional<std::int64_t> max_length;  ///< of a prompt and what is generated
 };
 
-/// Reads `model.decoder` and `search.max_length`. Throws Error kParse, with its place, for a member
-/// that is of another type.
-GenaiConfig read_genai_config(std::string_view text, const std::string& file);
+/// What `model.decoder` and `search.max_length` of a document say. Throws Error kParse, with its
+/// place, for a member that is of another type.
+GenaiConfig genai_config(const Json& root, const std::string& file);
+/// That of a file. Throws as read_file and parse_json do, too.
+GenaiConfig read_genai_config(const std::string& file);
 
 }  // namespace npu

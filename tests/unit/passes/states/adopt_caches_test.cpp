@@ -156,7 +156,9 @@ TEST_CASE("states: a mask that is no row of ones is not guessed", "[states]") {
 }
 
 TEST_CASE("states: a genai_config.json says what inputs are called", "[states]") {
-  const auto config = [](const char* text) { return read_genai_config(text, "g.json"); };
+  const auto config = [](const char* text) {
+    return genai_config(parse_json(text, "g.json"), "g.json");
+  };
   const GenaiConfig read = config(R"({"model": {"context_length": 99, "decoder": {
     "inputs": {"input_ids": "a", "attention_mask": "b", "position_ids": "c",
                "past_key_names": "past.%d.key"},
