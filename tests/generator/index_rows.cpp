@@ -120,6 +120,19 @@ void draw_index(NodeDraw& d) {
   d.attrs["accumulate"] = adds;
 }
 
+/// A sum that a device adds up in the tensor itself, in any order: one of 16 bits is rounded after
+/// every addition, the last of which the comparison counts.
+Bounded added_up(const std::vector<Bounded>& elements, DType dtype) {
+  Bounded sum = sum_of(elements);
+  const bool is_short = dtype == DType::kBFloat16 || dtype == DType::kFloat16;
+  if (!is_short || elements.size() < 3) return sum;
+  double magnitude = 0;
+  for (const Bounded& each : elements) magnitude += std::abs(each.value);
+  const double unit = dtype == DType::kFloat16 ? 0x1p-11 : 0x1p-8;
+  sum.error += static_cast<double>(elements.size() - 2) * unit * magnitude;
+  return sum;
+}
+
 Results index(const Call& call) {
   Values x = call.tensor("self");
   const Indexed indexed(x, call.tensors("indices"));
@@ -140,7 +153,7 @@ Results index(const Call& call) {
   for (std::size_t i = 0; i < added.size() && call.boolean("accumulate"); ++i) {
     if (added[i].empty()) continue;
     added[i].push_back(x.data[i]);
-    x.data[i] = sum_of(added[i]);
+    x.data[i] = added_up(added[i], x.dtype);
   }
   return {x};
 }
@@ -182,10 +195,12 @@ void draw_along(NodeDraw& d) {
   }
 }
 
-Bounded joined(std::string_view how, const std::vector<Bounded>& elements) {
+Bounded joined(std::string_view how, const std::vector<Bounded>& elements, DType dtype) {
   Bounded result = elements.front();
-  if (how == "sum") return sum_of(elements);
-  if (how == "mean") return mean_of(elements);
+  if (how == "sum") return added_up(elements, dtype);
+  if (how == "mean") {
+    return added_up(elements, dtype) / number(static_cast<double>(elements.size()));
+  }
   for (std::size_t i = 1; i < elements.size(); ++i) {
     result = how == "prod"   ? result * elements[i]
              : how == "amax" ? larger(result, elements[i])
@@ -232,7 +247,7 @@ Results along_dimension(const Call& call) {
   for (std::size_t i = 0; i < added.size() && !how.empty(); ++i) {
     if (added[i].empty()) continue;
     if (with_self) added[i].insert(added[i].begin(), x.data[i]);
-    x.data[i] = joined(how, added[i]);
+    x.data[i] = joined(how, added[i], x.dtype);
     if (how == "mean" && !is_floating_point(x.dtype)) x.data[i].value = std::floor(x.data[i].value);
   }
   return {x};

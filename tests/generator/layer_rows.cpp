@@ -514,6 +514,10 @@ Results recurrence(const Call& call) {
   Values last = *h0, memory_last = *c0;
   const std::int64_t hidden = h0->extent(2);
   const std::int64_t batch = x.extent(batch_first ? 0 : 1), steps = x.extent(batch_first ? 1 : 0);
+  const std::int64_t states = call.integer("num_layers") * directions;
+  if (h0->shape != Shape{states, batch, hidden} || c0->shape != h0->shape) {
+    refuse("states of other extents");
+  }
   for (std::int64_t layer = 0; layer < call.integer("num_layers"); ++layer) {
     Shape shape = x.shape;
     shape[2] = directions * hidden;
@@ -523,7 +527,7 @@ Results recurrence(const Call& call) {
       const Values* const* p = &parameters.at(index_of(slot * (has_biases ? 4 : 2)));
       const std::int64_t gates = name == "lstm" ? 4 : name == "gru" ? 3 : 1;
       if (p[0]->shape != Shape{gates * hidden, x.extent(2)} ||
-          p[1]->shape != Shape{gates * hidden, hidden} || h0->extent(1) != batch)
+          p[1]->shape != Shape{gates * hidden, hidden})
         refuse("weights of other extents");
       const Cell cell{p[0], p[1], has_biases ? p[2] : nullptr, has_biases ? p[3] : nullptr};
       for (std::int64_t n = 0; n < batch; ++n) {
@@ -594,6 +598,7 @@ Results quantized(const Call& call) {
     zero = call.tensor_or_number("zero_point" + suffix, DType::kInt64);
   const Bounded least = call.tensor_or_number("quant_min", DType::kInt64).data[0],
                 most = call.tensor_or_number("quant_max", DType::kInt64).data[0];
+  if (least.value > most.value) refuse("a range without numbers");
   const std::int64_t axis = by_channel ? call.dim("axis", x.rank()) : 0;
   for_each_place(x.shape, [&](std::size_t i, const Shape& place) {
     const std::size_t c = by_channel ? index_of(place[index_of(axis)]) : 0;
