@@ -165,7 +165,8 @@ TEST_CASE("onednn reads the lengths of a cache in place of their mask", "[onednn
   INFO(form << ": " << compiled.report.dump());
   CHECK(runs_kernel(compiled, "cached-attention"));
   CHECK(runs_kernel(compiled, "attention") == (form == "read"));
-  CHECK(runs_kernel(compiled, "length-mask") == (form == "read"));
+  // What reads it reads a constant here.
+  CHECK(!runs_kernel(compiled, "length-mask"));
   CHECK(compiled.error_against_cpu() < 1e-5);
 }
 
