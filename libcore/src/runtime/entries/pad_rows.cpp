@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "npu/support/error.hpp"
@@ -58,6 +59,18 @@ Tensor clamped_copy(const Tensor& source, const Shape& shape) {
 }
 
 }  // namespace
+
+std::optional<Tensor> valid_size(const TensorInfo& input, const SizeBindings& valid) {
+  constexpr std::string_view kPrefix = "npu.n.";  // and a symbol
+  if (!input.name.starts_with(kPrefix) || input.dtype != DType::kInt64 || !input.shape.empty()) {
+    return std::nullopt;
+  }
+  const auto size = valid.find(std::string_view(input.name).substr(kPrefix.size()));
+  if (size == valid.end()) return std::nullopt;
+  Tensor tensor(DType::kInt64, {});
+  *tensor.as_mutable<std::int64_t>() = size->second;
+  return tensor;
+}
 
 Tensor padded_rows(const Tensor& tensor, const Shape& capacity) {
   if (tensor.shape() == capacity) return tensor;

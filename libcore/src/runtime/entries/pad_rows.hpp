@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
+#include "ir/size_expression.hpp"
+#include "npu/ir/graph.hpp"
 #include "npu/tensor/tensor.hpp"
 
 namespace npu {
+
+/// The valid size that a graph input of a padded entry asks for, "npu.n.S"; nothing if the input is
+/// none of these.
+std::optional<Tensor> valid_size(const TensorInfo& input, const SizeBindings& valid);
 
 /// The tensor in a larger shape of as many dimensions: behind the last row of each dimension come
 /// copies of it. Throws Error kInvalidGraph if a dimension is smaller, or has no row to copy.

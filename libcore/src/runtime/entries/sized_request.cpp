@@ -24,8 +24,6 @@
 namespace npu {
 namespace {
 
-constexpr std::string_view kValidSize = "npu.n.";  // and a symbol: the name of a graph input
-
 std::vector<std::string> template_inputs(const Template& model) {
   std::vector<std::string> names;
   const Json* inputs = member_list(model.document(), "graph_inputs");
@@ -35,12 +33,6 @@ std::vector<std::string> template_inputs(const Template& model) {
     names.push_back(name != nullptr ? *name : std::string());
   }
   return names;
-}
-
-Tensor scalar_of(std::int64_t value) {
-  Tensor tensor(DType::kInt64, {});
-  *tensor.as_mutable<std::int64_t>() = value;
-  return tensor;
 }
 
 }  // namespace
@@ -125,15 +117,12 @@ std::vector<Tensor> entry_inputs(const Graph& graph, SizedRequest& request) {
       capacity.push_back(info.shape);
       continue;
     }
-    const bool asks_size =
-        info.name.starts_with(kValidSize) && info.dtype == DType::kInt64 && info.shape.empty();
-    const auto size = request.valid.find(
-        asks_size ? std::string_view(info.name).substr(kValidSize.size()) : std::string_view());
-    if (size == request.valid.end()) {
+    auto size = valid_size(info, request.valid);
+    if (!size) {
       throw Error(ErrorCode::kParse, "input '" + info.name + "' is none of the template's",
                   {.file = graph.file});
     }
-    inputs.push_back(scalar_of(size->second));
+    inputs.push_back(*std::move(size));
   }
   request.padded_share = padded_share(valid, capacity);
   return inputs;

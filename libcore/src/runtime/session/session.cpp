@@ -25,14 +25,6 @@
 namespace npu {
 namespace {
 
-constexpr std::string_view kValidSize = "npu.n.";  // and a symbol: the name of a graph input
-
-Tensor size_tensor(std::int64_t value) {
-  Tensor tensor(DType::kInt64, {});
-  *tensor.as_mutable<std::int64_t>() = value;
-  return tensor;
-}
-
 /// The shape of a tensor at sizes that are valid; that of the entry if it does not vary.
 Shape valid_shape(const Template& model, const TensorInfo& info, const SizeBindings& valid) {
   const SizeShape* sizes = model.shape(info.name);
@@ -121,11 +113,7 @@ struct Session::Parts {
     const auto given = std::ranges::find_if(
         inputs, [&](const NamedTensor& input) { return input.name == info.name; });
     if (given == inputs.end()) {
-      const bool asks_size =
-          info.name.starts_with(kValidSize) && info.dtype == DType::kInt64 && info.shape.empty();
-      const auto size = valid.find(asks_size ? std::string_view(info.name).substr(kValidSize.size())
-                                             : std::string_view());
-      if (size != valid.end()) return size_tensor(size->second);
+      if (auto size = valid_size(info, valid)) return *std::move(size);
       throw Error(ErrorCode::kUsage, "input '" + info.name + "' of a step is missing",
                   {.file = file});
     }
