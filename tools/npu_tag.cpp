@@ -6,6 +6,7 @@
 #include "npu/target/target.hpp"
 #include "options/tag_options.hpp"
 #include "passes/states/adopt_caches.hpp"
+#include "passes/states/named_states.hpp"
 #include "passes/tag/ask_backends.hpp"
 #include "passes/tag/rewrite_ops.hpp"
 #include "passes/tag/tag_nodes.hpp"
@@ -18,8 +19,12 @@ using npu::cli::ExitStatus;
 namespace {
 
 ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOptions& options,
-               const std::string& weights_out) {
+               const npu::cli::TagArguments& arguments) {
   npu::Graph& graph = tool.input().read_graph();
+  if (!arguments.states.empty()) {
+    npu::name_states(graph, arguments.state_names(), tool.diagnostics());
+    tool.stop_on_errors();
+  }
   npu::rewrite_ops(graph, target, options);
   const auto answers = options.ask ? npu::ask_backends(graph, target, options) : nullptr;
   npu::tag_nodes(graph, target, options, answers.get(), tool.diagnostics());
@@ -30,14 +35,16 @@ ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOp
     tool.report(npu::format_tag_report(report));
     status = tool.check_asserts(npu::tag_metrics(report));
   }
-  if (!weights_out.empty()) npu::write_imported_weights(graph, weights_out, tool.diagnostics());
+  if (!arguments.weights_out.empty()) {
+    npu::write_imported_weights(graph, arguments.weights_out, tool.diagnostics());
+  }
   tool.write_graph(graph);
   return status;
 }
 
 /// Only its document, and the file that its paths are relative to.
 npu::Graph adopted(npu::cli::Tool& tool, const npu::cli::TagArguments& arguments) {
-  npu::AdoptOptions options{.capacity = arguments.capacity};
+  npu::AdoptOptions options{.capacity = arguments.capacity, .states = arguments.state_names()};
   if (!arguments.genai.empty()) {
     const npu::GenaiConfig config = npu::read_genai_config(arguments.genai);
     options.names = config.names;
@@ -80,8 +87,13 @@ int main(int argc, char** argv) {
       return tool.write_template(model), ExitStatus::kSuccess;
     }
     if (options.as_template) {
-      return tool.write_template(tool.input().read_template()), ExitStatus::kSuccess;
+      npu::Graph& model = tool.input().read_template();
+      npu::append_states(model.document(),
+                         npu::named_states(model.document(), options.state_names(), model.file,
+                                           tool.diagnostics()));
+      tool.stop_on_errors();
+      return tool.write_template(model), ExitStatus::kSuccess;
     }
-    return tag(tool, target, options.tag_options(), options.weights_out);
+    return tag(tool, target, options.tag_options(), options);
   });
 }

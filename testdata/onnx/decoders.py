@@ -5,6 +5,7 @@ decoder_masked.onnx   opset 18: a mask of ones, positions, a batch; attention wr
 decoder_window.onnx   opset 23: neither mask nor positions; Attention with a window of 3, heads that are shared
 decoder_buffer.onnx   opset 21: GroupQueryAttention with a buffer for past and present, and a mask of ones
 decoder_scatter.onnx  opset 24: TensorScatter into a buffer at an index that is an input
+decoder_hybrid.onnx   opset 18: in front of the attention a convolution over the tokens, whose last two inputs are kept
 decoder_reads.onnx    refused: the sum of a cache is an output
 decoder_slopes.onnx   refused: scores fall with the distance, by a slope for each head
 
@@ -101,10 +102,10 @@ class Decoder:
         shape = self.constant(f"{kind}_all", np.array([0, HEADS, -1, WIDTH], np.int64))
         return self.add("Reshape", [f"{kind}_spread", shape], f"{kind}_heads")
 
-    def embed(self, positions):
+    def embed(self, positions, result="hidden"):
         self.add("Gather", [self.weight("words", WORDS, HIDDEN), "input_ids"], "embedded")
         self.add("Gather", [self.weight("table", PLACES, HIDDEN), positions], "placed")
-        self.add("Add", ["embedded", "placed"], "hidden")
+        self.add("Add", ["embedded", "placed"], result)
 
     def finish(self, attended, name, opset, domains=()):
         if attended != "flat":
@@ -198,6 +199,25 @@ def scatter():
     d.finish("attended", "decoder_scatter", 24)
 
 
+def hybrid():
+    d = Decoder(1, False, False, plain_mask)
+    d.embed("places", "entered")
+    d.add("Transpose", ["entered"], "channels", perm=[0, 2, 1])
+    d.inputs.append(value("past_conv.0", [1, HIDDEN, 2]))
+    d.add("Concat", ["past_conv.0", "channels"], "stream", axis=2)
+    d.constant("kept", np.array([-2], np.int64))
+    d.constant("end", np.array([2**31], np.int64))
+    d.add("Slice", ["stream", "kept", "end", "twos"], "present_conv.0")
+    d.outputs.append(value("present_conv.0", [1, HIDDEN, 2]))
+    filters = d.constant("filters", (d.rng.random((HIDDEN, 1, 3)) - 0.5).astype(np.float32))
+    d.add("Conv", ["stream", filters], "convolved", group=HIDDEN)
+    d.add("Transpose", ["convolved"], "turned_back", perm=[0, 2, 1])
+    d.add("Add", ["entered", "turned_back"], "hidden")
+    d.heads("query", HEADS)
+    d.caches()
+    d.finish(written_out(d), "decoder_hybrid", 18)
+
+
 def reads():
     d = Decoder(1, False, False, plain_mask)
     d.embed("places")
@@ -223,5 +243,5 @@ def slopes():
     d.finish(written_out(d, sloped), "decoder_slopes", 18)
 
 
-for write in (masked, window, buffer, scatter, reads, slopes):
+for write in (masked, window, buffer, scatter, hybrid, reads, slopes):
     write()

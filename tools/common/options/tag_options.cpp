@@ -26,6 +26,12 @@ TagOptions TagArguments::tag_options() const {
   return options;
 }
 
+std::vector<StateNames> TagArguments::state_names() const {
+  std::vector<StateNames> names;
+  for (const std::string& text : states) names.push_back(parse_state_names(text));
+  return names;
+}
+
 void add_tag_options(Tool& tool, TagArguments& all) {
   tool.add_graph_io();
   CLI::App& app = tool.app();
@@ -46,6 +52,11 @@ void add_tag_options(Tool& tool, TagArguments& all) {
          "called and how long a sequence may be")
       ->type_name("FILE")
       ->needs(states);
+  repeatable(app.add_option("--state", all.states,
+                            "graph input that the next step finds as this step leaves the graph "
+                            "output: a state that is replaced as a whole; one '*' in both names "
+                            "several; repeatable"))
+      ->type_name("INPUT=OUTPUT");
   app.add_option("--weights-out", all.weights_out,
                  "write the weights of a model such as ONNX here, decoded, as safetensors")
       ->type_name("FILE");
@@ -91,6 +102,7 @@ void add_tag_options(Tool& tool, TagArguments& all) {
        "npu-tag --ask --report model.json -o model.tagged.json",
        "npu-tag --template model.onnx -o model.template.json",
        "npu-tag --states --capacity 2048 decoder.onnx -o decoder.json",
+       "npu-tag --state h0=hn --state c0=cn voice.onnx | npu-partition | npu-run --steps 100",
        "npu-tag --list-ops npu | grep conv"});
 }
 

@@ -7,6 +7,7 @@
 
 #include "npu/passes/tag.hpp"
 #include "npu/target/select_devices.hpp"
+#include "passes/states/named_states.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {
@@ -24,11 +25,14 @@ struct TagArguments {
   bool print_target = false;
   bool as_template = false;
   bool as_states = false;
-  std::int64_t capacity = 0;  ///< rows of each state
-  std::string genai;          ///< genai_config.json; empty: none
+  std::vector<std::string> states;  ///< INPUT=OUTPUT
+  std::int64_t capacity = 0;        ///< rows of each state
+  std::string genai;                ///< genai_config.json; empty: none
 
   /// `tag`, with the values of --force. Throws Error kUsage for one that is not DEVICE=GLOB.
   TagOptions tag_options() const;
+  /// The values of --state. Throws Error kUsage for one that is not INPUT=OUTPUT.
+  std::vector<StateNames> state_names() const;
 };
 
 /// Adds them to a tool, with its input and its output.

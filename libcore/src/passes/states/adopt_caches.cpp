@@ -45,11 +45,12 @@ enum class Fate : std::uint8_t {
 class Adopter : public PastTensors {
  public:
   Adopter(const PastModel& model, const DecoderInputs& inputs, std::int64_t capacity,
-          Diagnostics& diagnostics)
+          const std::vector<State>& others, Diagnostics& diagnostics)
       : model_(model),
         graph_(model.graph()),
         inputs_(inputs),
         capacity_(capacity),
+        others_(others),
         diagnostics_(diagnostics),
         follower_(model, inputs),
         fates_(graph_.nodes().size(), Fate::kStays),
@@ -370,6 +371,7 @@ class Adopter : public PastTensors {
       set_member(npu, "symbols", std::move(symbols));
     }
     set_member(npu, "states", std::move(states));
+    append_states(document, others_);
     if (inputs_.tokens.valid() && inputs_.logits.valid()) {
       set_member(npu, "generate",
                  {{"tokens", graph_.tensor(inputs_.tokens).name},
@@ -382,6 +384,7 @@ class Adopter : public PastTensors {
   const Graph& graph_;
   const DecoderInputs& inputs_;
   std::int64_t capacity_;
+  const std::vector<State>& others_;
   Diagnostics& diagnostics_;
   mutable PastFollower follower_;
   std::vector<Fate> fates_;
@@ -408,7 +411,10 @@ std::optional<Json> finished(Json document, const std::string& file, Diagnostics
 std::optional<Json> adopt_caches(const Template& model, const AdoptOptions& options,
                                  Diagnostics& diagnostics) {
   using namespace states;
-  auto caches = find_cache_pairs(model, diagnostics);
+  const std::vector<State> others =
+      named_states(model.document(), options.states, model.file(), diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  auto caches = find_cache_pairs(model, others, diagnostics);
   if (!caches) return std::nullopt;
   if (const std::vector<std::string> batch = batch_symbols(model, *caches); !batch.empty()) {
     SizeBindings one;
@@ -439,7 +445,7 @@ std::optional<Json> adopt_caches(const Template& model, const AdoptOptions& opti
   if (diagnostics.has_errors()) return std::nullopt;
   const auto inputs = find_decoder_inputs(past, options.names, diagnostics);
   if (!inputs) return std::nullopt;
-  auto document = Adopter(past, *inputs, capacity, diagnostics).run();
+  auto document = Adopter(past, *inputs, capacity, others, diagnostics).run();
   if (!document) return std::nullopt;
   return finished(*std::move(document), model.file(), diagnostics);
 }

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "ir/bind_sizes.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/json.hpp"
 #include "passes/states/genai_config.hpp"
+#include "passes/states/named_states.hpp"
 
 namespace npu {
 
@@ -15,6 +17,7 @@ struct AdoptOptions {
   std::int64_t capacity = 0;  ///< rows of states that come from caches which grow; 0: not stated
   std::int64_t longest = 0;   ///< that number where it is not stated; 0: none is known
   DecoderNames names = {};
+  std::vector<StateNames> states = {};  ///< what is replaced as a whole in each step
 };
 
 /// The document of a decoder whose caches are inputs and, with new rows, outputs, as one with

@@ -152,7 +152,8 @@ std::vector<std::string> batch_symbols(const Template& model, const CachePairs& 
   return symbols;
 }
 
-std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& diagnostics) {
+std::optional<CachePairs> find_cache_pairs(const Template& model, const std::vector<State>& others,
+                                           Diagnostics& diagnostics) {
   const Json& document = model.document();
   const Producers producers(document);
   const std::vector<std::string> inputs = names_in(document, "graph_inputs");
@@ -164,6 +165,9 @@ std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& d
   };
   std::set<std::string> taken;
   for (const std::string& output : names_in(document, "graph_outputs")) {
+    const bool is_other = std::any_of(others.begin(), others.end(),
+                                      [&](const State& state) { return state.output == output; });
+    if (is_other) continue;
     auto pair = pair_of(model, producers, input_set, output);
     if (!pair) {
       if (!is_called_cache(output)) continue;
@@ -172,7 +176,8 @@ std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& d
           "output '" + short_text(output) + "' is no concatenation of an input and new rows" +
           (node == nullptr ? std::string()
                            : ": node '" + short_text(*member_text(*node, "name")) + "' ('" +
-                                 *member_text(*node, "op_type") + "') gives it"));
+                                 *member_text(*node, "op_type") + "') gives it") +
+          "; if a step replaces it as a whole, say so with --state INPUT=" + short_text(output));
     }
     if (!taken.insert(pair->input).second) {
       return refuse("input '" + short_text(pair->input) + "' is the past of two outputs, '" +
@@ -202,7 +207,8 @@ std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& d
   if (caches.pairs.empty()) {
     return refuse(
         "no output is the concatenation of an input and new rows along a size that "
-        "varies, as a cache is");
+        "varies, as a cache is; what a step replaces as a whole is named by --state INPUT=OUTPUT, "
+        "without --states");
   }
   if (caches.is_fixed) {
     take_past_of_mask(model, inputs, caches);

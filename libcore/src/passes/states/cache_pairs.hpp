@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/bind_sizes.hpp"
+#include "ir/states_section.hpp"
 #include "npu/support/error.hpp"
 
 namespace npu::states {
@@ -40,8 +41,10 @@ struct CachePairs {
 /// Symbols of a batch, which are to be 1: the first dimensions of caches.
 std::vector<std::string> batch_symbols(const Template& model, const CachePairs& caches);
 
-/// Finds the outputs that are a graph input with new rows behind it. Adds an error where there are
-/// none, where an output that is called so is none, and where their sizes differ.
-std::optional<CachePairs> find_cache_pairs(const Template& model, Diagnostics& diagnostics);
+/// Finds the outputs that are a graph input with new rows behind it, but for `others`, which are
+/// states of another kind. Adds an error where there are none, where an output that is called so is
+/// none, and where their sizes differ.
+std::optional<CachePairs> find_cache_pairs(const Template& model, const std::vector<State>& others,
+                                           Diagnostics& diagnostics);
 
 }  // namespace npu::states

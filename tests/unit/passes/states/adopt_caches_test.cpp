@@ -101,14 +101,16 @@ TEST_CASE("states: what is no cache is told", "[states]") {
     y = relu(x) [1,P]
     output y)") ==
         "no output is the concatenation of an input and new rows along a size that varies, as a "
-        "cache is");
+        "cache is; what a step replaces as a whole is named by --state INPUT=OUTPUT, without "
+        "--states");
   CHECK(refusal(R"(
     size P 1..8; input past [1,P]; input new [1,1]
     n = relu(past) [1,P]
     present = cat(n, new) [1,"P + 1"] {"dim": 1, "_tensor_list_sizes": [2]}
     output present)") ==
         "output 'present' is no concatenation of an input and new rows: node 'present' "
-        "('aten.cat.default') gives it");
+        "('aten.cat.default') gives it; if a step replaces it as a whole, say so with --state "
+        "INPUT=present");
   CHECK(refusal(R"(
     size P 1..8; size Q 1..8; input a [1,P]; input b [1,Q]; input new [1,1]
     c = cat(a, new) [1,"P + 1"] {"dim": 1, "_tensor_list_sizes": [2]}
