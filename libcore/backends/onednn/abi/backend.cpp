@@ -143,10 +143,10 @@ std::vector<const npu_entry*> checked_entries(const npu_compile_args* args) {
 using EntrySink = std::function<void(std::span<const std::byte> plan, const std::string& report,
                                      ConstantPacker& packer)>;
 
-void compile_entry(const npu_device& device, const npu_entry& entry,
-                   std::span<const WeightView> all_weights, const CompileOptions& options,
-                   const HostProgress& progress, const EntrySink& put) {
-  const Graph graph = read_sub_ir(entry.sub_ir, entry.sub_ir_size);
+void compile_entry(const npu_device& device, const Graph& graph,
+                   std::span<const WeightView> all_weights, const EntryRows& entries,
+                   const CompileOptions& options, const HostProgress& progress,
+                   const EntrySink& put) {
   std::vector<WeightView> weights;  // those of the entry
   for (const WeightView& weight : all_weights) {
     const TensorId id = graph.find_tensor(weight.name);
@@ -155,7 +155,7 @@ void compile_entry(const npu_device& device, const npu_entry& entry,
   const Plan plan = lower_graph(
       graph, weights, machine_for(device, options), device.engine,
       [&](std::size_t done, std::size_t total) { progress(done, total, "lowering"); },
-      options.layouts);
+      options.layouts, entries);
   const StoredPlan stored = store_plan(plan);
   const std::vector<std::byte> bytes = write_plan(stored.record);
   const std::string report = compile_report(graph, plan, stored, options.precision);
@@ -180,18 +180,23 @@ npu_status compile(npu_device* device, const npu_compile_args* args, npu_error* 
     const auto weights = checked_weights(args->weights, args->weight_count);
     const HostProgress progress(*args);
     const auto sink = pieces_to(args->blob, error);
+    std::vector<Graph> graphs;
+    for (const npu_entry* entry : entries) {
+      graphs.push_back(read_sub_ir(entry->sub_ir, entry->sub_ir_size));
+    }
+    const EntryRows rows(graphs);
     if (entries.size() == 1 && entry_name(*entries.front()) == kOnlyEntry) {
-      compile_entry(*device, *entries.front(), weights, options, progress,
+      compile_entry(*device, graphs.front(), weights, rows, options, progress,
                     [&](auto plan, const std::string& report, ConstantPacker& packer) {
                       write_blob(plan, report, packer, sink);
                     });
       return;
     }
     EntriesWriter writer(sink);
-    for (const npu_entry* entry : entries) {
-      compile_entry(*device, *entry, weights, options, progress,
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      compile_entry(*device, graphs[i], weights, rows, options, progress,
                     [&](auto plan, const std::string& report, ConstantPacker& packer) {
-                      writer.add(std::string(entry_name(*entry)), plan, report, packer);
+                      writer.add(std::string(entry_name(*entries[i])), plan, report, packer);
                     });
     }
     writer.finish();

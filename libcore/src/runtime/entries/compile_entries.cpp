@@ -6,6 +6,7 @@
 #include "runtime/entries/compile_entries.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "runtime/entries/buckets.hpp"
 #include "runtime/predicted_steps.hpp"
 #include "runtime/prepare_compile.hpp"
+#include "support/json_fields.hpp"
 #include "support/text.hpp"
 
 namespace npu {
@@ -86,19 +88,42 @@ void add_to_total(const CompileReport& report, CompileReport& total) {
   if (needed_bytes(report.memory) >= needed_bytes(total.memory)) total.memory = report.memory;
 }
 
-/// The blobs that hold weights, for each of those that the entry with most of them has.
+double reported_bytes(const Json& report, const char* object, const char* key) {
+  const Json* from = report.is_object() ? &report : nullptr;
+  if (from != nullptr && object != nullptr) from = member_object(*from, object);
+  return from == nullptr ? 0 : std::max(0.0, member_double(*from, key).value_or(0));
+}
+
+/// The bytes of weights in all blobs, for each of those that the entry with most of them reads; by
+/// blobs where a backend does not say how many bytes they are. To two places: entries also have
+/// constants of their own, such as masks.
 double copies_of_weights(const BundleContent& content) {
   std::set<const std::byte*> all;
   std::size_t most = 0;
+  double stored = 0;
+  double most_read = 0;
+  bool are_stated = true;
   for (const BundleContent::Entry& entry : content.entries) {
     std::set<const std::byte*> own;
+    double read = 0;
     for (const auto& piece : entry.partitions) {
-      if (piece.entry.holds_weights) own.insert(piece.blob.get());
+      if (!piece.entry.holds_weights) continue;
+      own.insert(piece.blob.get());
+      const double bytes = reported_bytes(*piece.entry.report, nullptr, "weight_bytes");
+      read += bytes;
+      if (!all.insert(piece.blob.get()).second) continue;
+      const double in_blob = reported_bytes(*piece.entry.report, "memory", "weights_bytes");
+      stored += in_blob;
+      are_stated = are_stated && (in_blob > 0 || bytes == 0);
     }
     most = std::max(most, own.size());
-    all.insert(own.begin(), own.end());
+    most_read = std::max(most_read, read);
   }
-  return most == 0 ? 1 : static_cast<double>(all.size()) / static_cast<double>(most);
+  if (most == 0) return 1;
+  if (!are_stated || most_read == 0) {
+    return static_cast<double>(all.size()) / static_cast<double>(most);
+  }
+  return std::max(1.0, std::round(100 * stored / most_read) / 100);
 }
 
 /// Counts a blob that several partitions have with the first of them alone.

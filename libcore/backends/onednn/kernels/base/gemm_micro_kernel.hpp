@@ -100,6 +100,9 @@ template <typename V, int kRows, int kVectors, Right kRight>
     for (int j = 0; j < kVectors; ++j) sums[i][j] = V{};
   }
   constexpr std::int64_t kBlock = kLanes * kVectors * kLanes;  // of what is multiplied with
+  // A few rows wait for what they are multiplied with, which is read once and from memory.
+  constexpr bool kReadsOnce = kRows <= 4 && kRight == Right::kFloats;
+  constexpr std::int64_t kPage = 1024;
   const float* left = call.left;
   const float* right = call.right;
   const float* subtrahend = call.subtrahend;
@@ -110,11 +113,14 @@ template <typename V, int kRows, int kVectors, Right kRight>
     if (k * kLanes % kLine == 0 && k < kRows) {
       __builtin_prefetch(left + call.block + k * kLanes, 0, 3);
     }
-    __builtin_prefetch(ahead + k * kLine, 0, 2);
+    if constexpr (!kReadsOnce) __builtin_prefetch(ahead + k * kLine, 0, 2);
     V factor[kVectors];
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) {
       const std::int64_t at = (k * kVectors + j) * kLanes;
+      if constexpr (kReadsOnce) {
+        if (at % kLine == 0) __builtin_prefetch(right + at + kPage, 0, 3);
+      }
       factor[j] = load_right<V, kRight>({right, subtrahend, narrow, made}, at, kBlock / kLanes * 8);
     }
 #pragma GCC unroll 16

@@ -34,6 +34,9 @@ struct PackedGemm {
   Steps target;
   bool use_strassen = false;  ///< seven products of quadrants for eight (Strassen 1969, Winograd's
                               ///< form)
+  /// The weights are those that a product with use_strassen reads, too; `inner` and `columns` are
+  /// such multiples.
+  bool strassen_order = false;
   DType weight_type = DType::kFloat32;  ///< or float16, bfloat16
   bool has_norm = false;   ///< elements of the source are first multiplied with factors, one for
                            ///< each k, and terms added
@@ -45,6 +48,7 @@ struct PackedGemm {
 
   static bool can_run(VectorIsa isa) noexcept { return isa >= VectorIsa::kAvx2; }
   std::string_view name() const noexcept { return use_strassen ? kStrassenName : kName; }
+  bool has_strassen_order() const noexcept { return use_strassen || strassen_order; }
   std::size_t weight_floats() const { return static_cast<std::size_t>(inner * columns); }
   std::size_t scratch_bytes() const;
 
@@ -64,8 +68,8 @@ struct PackedGemm {
 };
 
 NPU_FIELDS(PackedGemm::Steps, image, row, block);
-NPU_FIELDS(PackedGemm, images, rows, inner, columns, source, target, use_strassen, weight_type,
-           has_norm, norm_relu, has_bias, epilogue, isa);
+NPU_FIELDS(PackedGemm, images, rows, inner, columns, source, target, use_strassen, strassen_order,
+           weight_type, has_norm, norm_relu, has_bias, epilogue, isa);
 Footprint footprint(const PackedGemm& kernel);
 
 }  // namespace npu::onednn

@@ -47,11 +47,11 @@ inline std::int64_t row_chunks(const PackedGemm& call) {
 
 /// k is cut in steps of this many.
 inline std::int64_t run_step(const PackedGemm& call) {
-  return call.use_strassen ? 2 * kStep : kStep;
+  return call.has_strassen_order() ? 2 * kStep : kStep;
 }
 
 inline std::int64_t runs(const PackedGemm& call) {
-  return ceil_div(call.inner, call.use_strassen ? kMaxStrassenRun : kMaxRun);
+  return ceil_div(call.inner, call.has_strassen_order() ? kMaxStrassenRun : kMaxRun);
 }
 
 inline std::int64_t run_begin(const PackedGemm& call, std::int64_t run) {

@@ -26,8 +26,8 @@ inline Count weight_size(DType type) {
 }
 
 inline const PackedGemm& checked_blocks(const PackedGemm& kernel) {
-  const std::int64_t inner = kernel.use_strassen ? 32 : 16;
-  const std::int64_t columns = kernel.use_strassen ? 64 : 16;
+  const std::int64_t inner = kernel.has_strassen_order() ? 32 : 16;
+  const std::int64_t columns = kernel.has_strassen_order() ? 64 : 16;
   require(kernel.inner > 0 && kernel.inner % inner == 0, "'inner' does not fill blocks");
   require(kernel.columns > 0 && kernel.columns % columns == 0, "'columns' does not fill blocks");
   return kernel;

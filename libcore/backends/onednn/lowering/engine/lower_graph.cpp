@@ -31,11 +31,12 @@ bool gains_by_bfloat16(const Plan& plan, double rate) {
 
 Plan lower_graph(const Graph& graph, std::span<const WeightView> weights, const Machine& machine,
                  const dnnl::engine& engine, const Checkpoint& checkpoint,
-                 const LayoutNames& boundaries) {
+                 const LayoutNames& boundaries, const EntryRows& entries) {
   check_shapes(graph);
   const std::optional<Graph> wide = widened(graph);
   const auto lower_on = [&](const Machine& chosen, const Checkpoint& watch) {
-    return GraphWalk(wide ? *wide : graph, graph, weights, chosen, engine).run(watch, boundaries);
+    return GraphWalk(wide ? *wide : graph, graph, weights, chosen, engine, entries)
+        .run(watch, boundaries);
   };
   if (!machine.prefer_bfloat16) return lower_on(machine, checkpoint);
   // Two passes at most, of which each is a half.

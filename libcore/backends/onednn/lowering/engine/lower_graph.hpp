@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "lowering/engine/entry_rows.hpp"
 #include "lowering/engine/machine.hpp"
 #include "npu/ir/graph.hpp"
 #include "program/plan.hpp"
@@ -17,8 +18,9 @@ namespace npu::onednn {
 /// Inputs and outputs lie as `boundaries` say; kInvalidGraph for a layout that there is not.
 /// Where the machine prefers bfloat16, the plan computes in it if that is estimated to take less
 /// time than float32; else it only stores weights in bfloat16, where reading them takes longest.
+/// `entries`: those that are compiled together with this one, whose weights are stored once.
 Plan lower_graph(const Graph& graph, std::span<const WeightView> weights, const Machine& machine,
                  const dnnl::engine& engine, const Checkpoint& checkpoint = {},
-                 const LayoutNames& boundaries = {});
+                 const LayoutNames& boundaries = {}, const EntryRows& entries = {});
 
 }  // namespace npu::onednn

@@ -46,7 +46,7 @@ std::int64_t depth_of_convolutions(const Graph& graph) {
 }  // namespace
 
 Lowering::Lowering(const Graph& graph, const Graph& stated, std::span<const WeightView> weights,
-                   const Machine& machine, const dnnl::engine& engine)
+                   const Machine& machine, const dnnl::engine& engine, const EntryRows& entries)
     : PlanBuilder(machine, engine),
       graph_(&graph),
       stated_(&stated),
@@ -54,6 +54,7 @@ Lowering::Lowering(const Graph& graph, const Graph& stated, std::span<const Weig
       values_(graph.tensors().size()),
       set_after_(graph.tensors().size(), 0),
       weight_tensors_(weights),
+      entries_(&entries),
       convolution_depth_(depth_of_convolutions(graph)) {
   for (const Node& node : graph.nodes()) sub_ir_flops_ += node_flops(graph, node);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lowering/engine/dequantization.hpp"
+#include "lowering/engine/entry_rows.hpp"
 #include "lowering/engine/group_context.hpp"
 #include "lowering/engine/key_mask.hpp"
 #include "lowering/engine/lowered.hpp"
@@ -22,9 +23,10 @@ namespace npu::onednn {
 /// tensors.
 class Lowering : public PlanBuilder {
  public:
-  /// `stated` is the sub-IR, of which `graph` is what is computed (widened.hpp); both outlive it.
+  /// `stated` is the sub-IR, of which `graph` is what is computed (widened.hpp); these and
+  /// `entries` outlive it.
   Lowering(const Graph& graph, const Graph& stated, std::span<const WeightView> weights,
-           const Machine& machine, const dnnl::engine& engine);
+           const Machine& machine, const dnnl::engine& engine, const EntryRows& entries);
 
   const Graph& graph() const noexcept { return *graph_; }
   const Shape& shape(TensorId tensor) const { return graph_->tensor(tensor).shape; }
@@ -33,6 +35,8 @@ class Lowering : public PlanBuilder {
   TensorId result() const { return node_->outputs.front(); }
   /// Convolutions of more than one tap on the longest way through the sub-IR; at least 1.
   std::int64_t convolution_depth() const noexcept { return convolution_depth_; }
+  /// Rows of the node that is being lowered in all entries; `rows` are those in this one.
+  RowRange rows_in_entries(std::int64_t rows) const { return entries_->of(node(), rows); }
   /// Floating-point operations of all nodes.
   double sub_ir_flops() const noexcept { return sub_ir_flops_; }
   /// The node that alone reads this tensor; invalid if there is none or it is a graph output.
@@ -130,6 +134,7 @@ class Lowering : public PlanBuilder {
   const WeightView& given_weight(const TensorInfo& info) const;
 
   std::span<const WeightView> weight_tensors_;
+  const EntryRows* entries_;
   std::int64_t convolution_depth_;
   double sub_ir_flops_ = 0.0;
   std::map<TensorId, Dequantized> dequantizations_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernel computes a product with constant weights: for each candidate the reason why it
 // cannot, or an estimate in cycles. Estimates count multiply-adds of vectors and the time that
-// weights take from memory. Where Strassen's step is worth its sums is measured: they take a share
-// of the time that falls with the columns, with k and with the rows. O(1).
+// weights take from memory. Entries that share their weights read them in one order, though a few
+// rows alone would be faster in another, so that they are stored once. Where Strassen's step is
+// worth its sums is measured: they take a share of the time that falls with the columns, with k and
+// with the rows. O(1).
 #include "lowering/product/choose_product.hpp"
 
 #include <utility>
@@ -84,6 +86,36 @@ Candidate strassen_candidate(PackedGemm gemm, std::string refusal, const Machine
 std::string features_refusal(const PackedGemm& gemm) {
   if (gemm.inner % kFeatureStep == 0 && gemm.columns % kFeatureStep == 0) return "";
   return "the features are no multiples of 16";
+}
+
+/// Whether entries with other numbers of rows would each order the weights in its own way: as they
+/// are for a few rows, as Strassen's step reads them or as oneDNN does for many.
+bool needs_common_order(const PackedGemm& gemm, const ProductShape& shape, const Machine& machine) {
+  if (!machine.has_avx2() || !features_refusal(gemm).empty()) return false;
+  if (machine.multiplies_float16 && gemm.weight_type == DType::kFloat16) return false;
+  PackedGemm least = gemm;
+  least.rows = shape.entries.least;
+  PackedGemm most = gemm;
+  most.rows = shape.entries.most;
+  const bool differs_by_rows = least.rows <= Gemv::kMaxRows && most.rows > Gemv::kMaxRows;
+  return differs_by_rows || suits_strassen(least, machine) != suits_strassen(most, machine);
+}
+
+/// All candidates where entries with other numbers of rows read the same weights.
+std::vector<Candidate> shared_candidates(PackedGemm gemm, const ProductShape& shape,
+                                         const Machine& machine) {
+  const std::string reason = "entries of " + std::to_string(shape.entries.least) + " to " +
+                             std::to_string(shape.entries.most) +
+                             " rows read the weights in one order";
+  PackedGemm most = gemm;
+  most.rows = shape.entries.most;
+  gemm.strassen_order = suits_strassen(most, machine);
+  Candidate classic{PackedGemm::kName, {}, {}, {}};
+  classic.cycles = product_cycles(gemm, machine.rates());
+  classic.kernel = gemm;
+  gemm.strassen_order = false;
+  return {std::move(classic), strassen_candidate(gemm, strassen_refusal(gemm, machine), machine),
+          Candidate{Gemv::kName, {}, {}, reason}, Candidate{kOneDnn, {}, {}, reason}};
 }
 
 /// By the definition with weights of float32: oneDNN's products without AVX-512 are its GEMM, which
@@ -213,6 +245,9 @@ std::vector<Candidate> choose_product(const ProductShape& shape, const Epilogue&
                   .weight_type = machine.weight_type,
                   .threads = machine.threads,
                   .isa = machine.isa};
+  if (needs_common_order(gemm, shape, machine)) {
+    return ranked(shared_candidates(gemm, shape, machine), epilogue);
+  }
   const bool has_rows = shape.source_block == 0 && !shape.blocked_target;
   std::vector<Candidate> candidates{
       gemv_candidate(gemv, has_rows ? "" : "rows lie in blocks", machine),

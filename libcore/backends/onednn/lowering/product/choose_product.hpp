@@ -9,6 +9,7 @@
 #include "kernels/product/gemv.hpp"
 #include "kernels/product/packed_gemm.hpp"
 #include "lowering/engine/candidate.hpp"
+#include "lowering/engine/entry_rows.hpp"
 #include "lowering/engine/machine.hpp"
 #include "npu/tensor/tensor.hpp"
 
@@ -23,6 +24,7 @@ struct ProductShape {
   /// Not 0: rows of the source are cut into blocks of vectors that are so many floats apart.
   std::int64_t source_block{};
   bool blocked_target{};  ///< so are those of the target, whose blocks have all rows
+  RowRange entries{};  ///< rows in all entries that read the weights; of one entry both are `rows`
 };
 
 /// All candidates, the one to take first. Each says whether it does the epilogue.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with constant weights by our kernels, where they were chosen.
+#include <algorithm>
 #include <utility>
 
 #include "lowering/product/choose_product.hpp"
@@ -119,6 +120,7 @@ OwnProduct add_matrix_product(Lowering& lowering, const GroupContext& context, c
   const std::int64_t rows = shape[0];
   const std::int64_t columns = weight_shape[0];
   ProductShape product{rows, shape[1], columns, strides_of(a.layout)[0]};
+  product.entries = lowering.rows_in_entries(rows);
   if (!is_strided(a.layout)) {
     product.source_block = strides_of(a.layout)[1];
   } else if (strides_of(a.layout)[1] != 1) {
@@ -130,11 +132,14 @@ OwnProduct add_matrix_product(Lowering& lowering, const GroupContext& context, c
     product.blocked_target = true;
   }
   std::vector<Candidate> candidates = choose_product(product, context.epilogue, lowering.machine());
-  while (candidates.front().is_own()) {
+  while (candidates.front().is_own() && candidates.front().cycles) {
     auto result = add_first_product(lowering, context, candidates, a, {weight, bias}, layout);
     if (result) return {*std::move(result), {}};
     refuse_first(candidates, result.refusal().reason);
   }
+  // Where entries share an order of weights, oneDNN's is what is left, not what is next.
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [](const Candidate& each) { return each.name == kOneDnn; });
   return {std::nullopt, choice_of(candidates)};
 }
 

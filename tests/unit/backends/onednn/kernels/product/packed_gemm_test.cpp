@@ -121,6 +121,30 @@ TEST_CASE("PackedGemm multiplies, by the definition and by Strassen's step", "[o
   }
 }
 
+TEST_CASE("PackedGemm by the definition reads the weights of Strassen's step",
+          "[onednn][kernels]") {
+  // One run of k for the definition alone, and two as the step reads them.
+  const auto [rows, inner, columns] = GENERATE(GemmSize{1, 896, 192}, GemmSize{3, 32, 64},
+                                               GemmSize{29, 1632, 128}, GemmSize{120, 896, 64});
+  Product product(rows, inner, columns, false);
+  const auto expected = product.expected();
+  for (const VectorIsa isa : instruction_sets(VectorIsa::kAvx2)) {
+    product.gemm.isa = isa;
+    PackedGemm step = product.gemm;
+    step.use_strassen = true;
+    product.gemm.strassen_order = true;
+    std::vector<float> packed[2];
+    for (auto& each : packed) each.resize(step.weight_floats());
+    PackedGemmWeights{step}.run({product.weight.data(), packed[0].data()});
+    PackedGemmWeights{product.gemm}.run({product.weight.data(), packed[1].data()});
+    CHECK(packed[0] == packed[1]);
+    const auto target = product.run(isa, 1);
+    CHECK(product.gemm.name() == "packed-gemm");
+    CHECK(worst_error(target, expected) < 1e-5);
+    CHECK(product.run(isa, 3) == target);
+  }
+}
+
 TEST_CASE("PackedGemm's swish is four units in the last place away at most", "[onednn][kernels]") {
   // Rows of one number: a product with the identity.
   constexpr std::int64_t kSize = 64;

@@ -73,4 +73,33 @@ TEST_CASE("a few rows are a gemv on any machine, many rows Strassen's with AVX2"
   CHECK(refusal_of("gemv", candidates) == "it takes 4 rows at most, found 5");
 }
 
+TEST_CASE("entries that share weights take products that read them in one order",
+          "[onednn][choose]") {
+  const auto taken = [](std::int64_t rows, RowRange entries, std::int64_t inner, VectorIsa isa) {
+    ProductShape shape{rows, inner, 960, inner};
+    shape.entries = entries;
+    return choose_product(shape, {}, machine(isa));
+  };
+  for (const VectorIsa isa : {VectorIsa::kAvx2, VectorIsa::kAvx512}) {
+    CAPTURE(isa);
+    for (const std::int64_t rows : {1, 8, 31}) {
+      const auto candidates = taken(rows, {1, 256}, 512, isa);
+      REQUIRE(candidates.front().name == "packed-gemm");
+      CHECK(candidates.front().as<PackedGemm>()->strassen_order);
+      CHECK(refusal_of("gemv", candidates) ==
+            "entries of 1 to 256 rows read the weights in one order");
+      CHECK(refusal_of("onednn", candidates) == refusal_of("gemv", candidates));
+    }
+    CHECK(taken(256, {1, 256}, 512, isa).front().name == "strassen");
+    // Where no entry has Strassen's step, weights are in the order of the definition.
+    CHECK_FALSE(taken(1, {1, 8}, 512, isa).front().as<PackedGemm>()->strassen_order);
+    CHECK_FALSE(taken(8, {1, 256}, 496, isa).front().as<PackedGemm>()->strassen_order);
+    // Each is what it is alone where all are alike, or weights do not fill blocks.
+    CHECK(taken(1, {1, 4}, 512, isa).front().name == "gemv");
+    CHECK(taken(64, {48, 256}, 512, isa).front().name == "strassen");
+    CHECK(taken(1, {1, 256}, 500, isa).front().name == "gemv");
+  }
+  CHECK(taken(1, {1, 256}, 512, VectorIsa::kAny).front().name == "gemv");
+}
+
 }  // namespace npu::onednn
