@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "catch.hpp"
 #include "npu/support/error.hpp"
@@ -178,6 +179,61 @@ PlanRecord plan_of_two() {
   return plan;
 }
 
+/// The output may be the buffer of the input, which the first step alone reads.
+PlanRecord plan_with_alias() {
+  PlanRecord plan = sound_plan();
+  plan.aliases = {{0, 0, false}};
+  return plan;
+}
+
+/// A state and its next value that no step touches.
+void add_state(PlanRecord& plan) {
+  plan.inputs.push_back(plan.inputs[0]);
+  plan.outputs.push_back(plan.outputs[0]);
+}
+
+const std::vector<Fault> kAliasFaults{
+    {"an alias is no pair of an input and an output",
+     [](PlanRecord& plan) { plan.aliases[0].input = 1; }},
+    {"an alias is no pair of an input and an output",
+     [](PlanRecord& plan) { plan.aliases[0].output = ~std::uint64_t{0}; }},
+    {"an alias is no pair of an input and an output",  // an output in two of them
+     [](PlanRecord& plan) {
+       add_state(plan);
+       plan.buffers.push_back({BufferKind::kOutput, 48, 1, 0});
+       plan.aliases.push_back({1, 0, false});
+     }},
+    {"an alias is no pair of an input and an output",  // an input in two of them
+     [](PlanRecord& plan) {
+       add_state(plan);
+       plan.buffers.push_back({BufferKind::kOutput, 48, 1, 0});
+       plan.aliases.push_back({0, 1, false});
+     }},
+    {"an alias is a pair of tensors that differ",
+     [](PlanRecord& plan) { plan.outputs[0].dtype = DType::kInt32; }},
+    {"an alias is a pair of tensors that differ",
+     [](PlanRecord& plan) { plan.outputs[0].shape = {12}; }},
+    {"step 3 (copy): operand 0: a step may have overwritten it",
+     [](PlanRecord& plan) {
+       plan.steps.push_back(plan.steps[2]);
+       plan.steps[3].operands = {{0, 0}, {2, 0}};
+     }},
+    {"step 2 (copy): operand 0: it overlaps what the step writes",
+     [](PlanRecord& plan) {
+       plan.steps[2].operands = {{0, 0}, {3, 0}};
+     }},
+    {"step 2 (elementwise): operand 0: it overlaps what the step writes",
+     [](PlanRecord& plan) {
+       plan.steps[2].kernel = exponentials(6);
+       plan.steps[2].operands = {{0, 12}, {3, 0}};
+     }},
+    {"tap 0: a step may have overwritten it",
+     [](PlanRecord& plan) {
+       plan.taps[0].source = {0, 0};
+       plan.taps[0].steps = 3;
+     }},
+};
+
 LayoutRecord blocked() { return {DType::kFloat32, {2, 24, 5}, {160, 80, 16}, {16}, {1}}; }
 
 }  // namespace
@@ -194,6 +250,36 @@ TEST_CASE("a plan that leads out of its buffers is refused", "[onednn][plan]") {
     INFO(fault.message);
     CHECK_THROWS_WITH(check(plan), Catch::Contains("the blob's plan is damaged") &&
                                        Catch::Contains(fault.message));
+  }
+}
+
+TEST_CASE("an output in an input's place is written behind what reads the input",
+          "[onednn][plan]") {
+  CHECK_NOTHROW(check(plan_with_alias()));
+  // Element by element, a step may read where it writes, and another step what lies apart.
+  PlanRecord plan = plan_with_alias();
+  plan.steps[2].kernel = exponentials(12);
+  plan.steps[2].operands = {{0, 0}, {3, 0}};
+  CHECK_NOTHROW(check(plan));
+  plan.steps[2].kernel = exponentials(6);
+  plan.steps[2].operands = {{0, 24}, {3, 0}};
+  CHECK_NOTHROW(check(plan));
+  // Before the output is begun, a tap may have the input.
+  plan = plan_with_alias();
+  plan.taps[0].source = {0, 0};
+  plan.taps[0].steps = 2;
+  CHECK_NOTHROW(check(plan));
+  for (const Fault& fault : kAliasFaults) {
+    plan = plan_with_alias();
+    fault.make(plan);
+    INFO(fault.message);
+    CHECK_THROWS_WITH(check(plan), Catch::Contains("the blob's plan is damaged") &&
+                                       Catch::Contains(fault.message));
+    // Some of them are sound where the two have buffers of their own.
+    plan.aliases.clear();
+    if (std::string_view(fault.message).find("step") != std::string_view::npos) {
+      CHECK_NOTHROW(check(plan));
+    }
   }
 }
 
