@@ -18,8 +18,8 @@ npu_status list_ops(npu_device* /*device*/, npu_op_visitor visit, void* context,
 namespace {
 
 npu_backend make_table() {
-  static constexpr const char* kFeatures[] = {"memory.limit", "cancel", "queue",
-                                              "copy",         "check",  nullptr};
+  static constexpr const char* kFeatures[] = {"memory.limit", "cancel", "queue", "copy",
+                                              "check",        "alias",  nullptr};
   npu_backend table = empty_table(kFeatures);
   NPU_EACH(NPU_PLACE, NPU_FUNCTIONS)
   return table;

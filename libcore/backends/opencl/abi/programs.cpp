@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs: the launches of a plan, one after the other in an in-order queue. A program has kernels of
 // its own, since their arguments belong to them: those of scratch memory and weights are set once,
-// those of inputs and outputs by each run.
+// those of inputs and outputs by each run. A state may have one buffer for both, see plan.hpp.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -181,6 +181,23 @@ npu_status program_create(npu_model* model, const npu_program_args* /*args*/, np
 
 void program_free(npu_program* program) { delete program; }
 
+namespace {
+
+/// Whether an output is the buffer of no input but that which it is paired with.
+bool is_apart_or_paired(const Plan& plan, std::span<npu_buffer* const> inputs,
+                        const npu_buffer* output, std::size_t number) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] != output) continue;
+    const bool is_paired = std::ranges::any_of(plan.aliases, [&](const PlanAlias& alias) {
+      return alias.input == i && alias.output == number;
+    });
+    if (!is_paired) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void check_run(const npu_program& program, const npu_run_args& args) {
   const Plan& plan = program.model->plan;
   require(args.input_count == plan.inputs.size(), "another number of inputs than the program has");
@@ -198,7 +215,7 @@ void check_run(const npu_program& program, const npu_run_args& args) {
     check_buffer(outputs[i], plan.outputs[i], "output");
     require(outputs[i]->device == program.model->device, "an output is another device's");
     const auto before = outputs.first(i);
-    const bool is_new = std::ranges::find(inputs, outputs[i]) == inputs.end() &&
+    const bool is_new = is_apart_or_paired(plan, inputs, outputs[i], i) &&
                         std::ranges::find(before, outputs[i]) == before.end();
     require(is_new, "an output buffer is passed twice, or as an input, too");
   }
@@ -222,12 +239,37 @@ class Drain {
   cl_command_queue queue_;
 };
 
+void copy_state(cl_command_queue queue, cl_mem from, std::uint64_t offset, const npu_buffer& to) {
+  if (to.bytes == 0) return;
+  check_cl(clEnqueueCopyBuffer(queue, from, to.memory.get(), static_cast<std::size_t>(offset), 0,
+                               static_cast<std::size_t>(to.bytes), 0, nullptr, nullptr),
+           "clEnqueueCopyBuffer");
+}
+
+/// Where a state has two buffers, its kernels find in the second what the first one holds.
+void fill_second_buffers(const npu_run_args& args, const Plan& plan, cl_command_queue queue) {
+  for (const PlanAlias& alias : plan.aliases) {
+    const npu_buffer* from = args.inputs[alias.input];
+    const npu_buffer* to = args.outputs[alias.output];
+    if (alias.is_in_place && from != to) copy_state(queue, from->memory.get(), 0, *to);
+  }
+}
+
+/// States that something reads until the end, or that no kernel can write where they lie.
+void copy_states(const npu_program& program, const npu_run_args& args, cl_command_queue queue) {
+  for (const PlanAlias& alias : program.model->plan.aliases) {
+    if (alias.is_in_place) continue;
+    copy_state(queue, program.scratch.get(), alias.offset, *args.outputs[alias.output]);
+  }
+}
+
 void launch_all(npu_program& program, const npu_run_args& args, cl_command_queue queue) {
   const Plan& plan = program.model->plan;
   npu_profile* profile = profile_of(args);
   std::vector<ClEvent> events;
   std::vector<FaultWord> faults;
   Drain drain(queue);  // before what the driver writes to goes
+  fill_second_buffers(args, plan, queue);
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const Launch& launch = plan.launches[i];
     cl_kernel kernel = program.kernels[i].get();
@@ -244,6 +286,7 @@ void launch_all(npu_program& program, const npu_run_args& args, cl_command_queue
     enqueue_launch(queue, kernel, launch, profile != nullptr ? &event : nullptr);
     if (event != nullptr) events.emplace_back(event);
   }
+  copy_states(program, args, queue);
   faults = read_faults(program, queue);
   drain.finish();
   check_faults(program, faults, queue);

@@ -9,7 +9,7 @@ namespace npu::opencl {
 namespace {
 
 /// What kernels and blobs depend on besides the driver; a change of generated code raises it.
-constexpr int kCodeVersion = 13;
+constexpr int kCodeVersion = 14;
 
 template <typename Number>
 Number number_of(cl_device_id device, cl_device_info what) {

@@ -157,6 +157,7 @@ GeneratedKernel element_kernel(const KernelTask& task) {
 }
 
 GeneratedKernel generate_kernel(const KernelTask& task) {
+  if (task.is_in_place) return overwrite_kernel(task);
   std::vector<NodeId> rows;
   std::vector<NodeId> others;
   for (const NodeId id : task.nodes) {

@@ -38,6 +38,9 @@ struct KernelTask {
   const Model& model;
   std::vector<NodeId> nodes;
   std::vector<KernelResult> results;
+  /// One node, whose result lies in the memory of its first operand and is that with some elements
+  /// overwritten (overwrites_in_part).
+  bool is_in_place = false;
 };
 
 /// Throws CannotFuse if no one kernel computes all of it, a single node's only for lack of local
@@ -78,6 +81,8 @@ GeneratedKernel attention_kernel(const KernelTask& task, NodeId heavy);
 /// The mask of lengths whose operands the kernel of an attention reads in its place.
 std::optional<NodeId> length_mask_of(const Model& model, const BoundNode& attention);
 GeneratedKernel scatter_kernel(const KernelTask& task, NodeId heavy);
+/// Of a task that is in place: writes the elements that change, and no others.
+GeneratedKernel overwrite_kernel(const KernelTask& task);
 GeneratedKernel segment_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel sort_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel recurrence_kernel(const KernelTask& task, NodeId heavy);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that write at places which a tensor holds: a work item copies all elements that only it may
 // write, and then goes over the places in their order, so that sums are the same each time.
-// O(elements of the result + places * elements of one) over the items. A mean counts what it has
-// added in scratch memory.
+// O(elements of the result + places * elements of one) over the items. Where the result lies in the
+// operand's memory, as a state's does, nothing is copied. A mean counts what it has added in
+// scratch memory.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -19,9 +20,10 @@ enum class Combine : std::uint8_t { kReplace, kAdd, kMultiply, kLargest, kLeast,
 
 class ScatterWriter {
  public:
-  ScatterWriter(Emitter& emitter, const BoundNode& node)
+  ScatterWriter(Emitter& emitter, const BoundNode& node, bool is_in_place)
       : emitter_(emitter),
         node_(node),
+        is_in_place_(is_in_place),
         self_(tensor_of(emitter, node, "self")),
         result_(node.node().outputs[0]),
         dtype_(emitter.dtype(self_)),
@@ -52,7 +54,7 @@ class ScatterWriter {
     emitter_.line("const " + emitter_.index_type() + " g = get_global_id(0);");
     emitter_.line("if (g >= " + std::to_string(count) + ") return;");
     column_ = emitter_.define_index(index_of_place("g", columns));
-    copy_column();
+    if (!is_in_place_) copy_column();
     puts ? put_column() : scatter_column();
     return finished(emitter_, {static_cast<std::uint64_t>(count), 1, 1}, {1, 1, 1});
   }
@@ -179,17 +181,7 @@ class ScatterWriter {
     return count;
   }
 
-  /// Nothing is copied where the operand lies in the result's memory already, as a state may.
   void copy_column() {
-    const NodeId producer = emitter_.model().graph().tensor(self_).producer;
-    const bool may_lie_there =
-        combine_ != Combine::kMean && (!producer.valid() || !emitter_.model().is_view(producer));
-    if (may_lie_there) {
-      const std::string from = emitter_.pointer(self_, false).substr(1);
-      const std::string to = emitter_.pointer(result_, true).substr(1);
-      // The arguments, since the compiler takes restricted pointers for different ones.
-      emitter_.open("if (b" + from + " + o" + from + " != b" + to + " + o" + to + ")");
-    }
     loop("c", written_count());
     const Index index = written_index("c");
     emitter_.store(result_, index, emitter_.element(self_, index));
@@ -197,7 +189,6 @@ class ScatterWriter {
       emitter_.line(count_at(index) + " = " + (includes_self_ ? "1" : "0") + ";");
     }
     emitter_.close();
-    if (may_lie_there) emitter_.close();
   }
 
   std::string bounded(const std::string& stated, std::int64_t extent) {
@@ -319,6 +310,7 @@ class ScatterWriter {
 
   Emitter& emitter_;
   const BoundNode& node_;
+  bool is_in_place_;  ///< the operand is where the result is to be
   TensorId self_;
   TensorId result_;
   DType dtype_;
@@ -349,7 +341,7 @@ GeneratedKernel scatter_kernel(const KernelTask& task, NodeId heavy) {
     throw CannotFuse{"a scatter stands alone"};
   }
   Emitter emitter(task.model, {heavy});
-  return ScatterWriter(emitter, task.model.bound(heavy)).write();
+  return ScatterWriter(emitter, task.model.bound(heavy), task.is_in_place).write();
 }
 
 }  // namespace npu::opencl

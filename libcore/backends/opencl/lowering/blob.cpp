@@ -16,7 +16,7 @@
 namespace npu::opencl {
 namespace {
 
-constexpr char kMagic[8] = {'n', 'p', 'u', 'o', 'c', 'l', '0', '4'};
+constexpr char kMagic[8] = {'n', 'p', 'u', 'o', 'c', 'l', '0', '5'};
 constexpr std::size_t kParts = 5;
 
 struct BlobHead {
@@ -52,6 +52,10 @@ std::string plan_json(const Plan& plan) {
                         {"nodes", launch.nodes},
                         {"sizes", launch.sizes}});
   }
+  Json aliases = Json::array();
+  for (const PlanAlias& alias : plan.aliases) {
+    aliases.push_back({alias.input, alias.output, alias.is_in_place ? 1 : 0, alias.offset});
+  }
   Json programs = Json::array();
   for (const ProgramPart& part : plan.programs) {
     programs.push_back({part.source_bytes, part.binary_bytes});
@@ -63,7 +67,8 @@ std::string plan_json(const Plan& plan) {
                      {"nodes", plan.nodes},
                      {"scratch_bytes", plan.scratch_bytes},
                      {"faults", plan.faults},
-                     {"launches", std::move(launches)}};
+                     {"launches", std::move(launches)},
+                     {"aliases", std::move(aliases)}};
   return json.dump();
 }
 
@@ -154,6 +159,61 @@ void check_pieces(const Plan& plan, std::string_view text, std::uint64_t Program
   if (left != 0) malformed("it has more code than its programs");
 }
 
+PlanAlias read_alias(const Json& json, const Plan& plan) {
+  if (list(json).size() != 4) malformed("an alias has not four numbers");
+  const PlanAlias alias{number(json[0]), number(json[1]), number(json[2]) == 1, number(json[3])};
+  if (alias.input >= plan.inputs.size() || alias.output >= plan.outputs.size() ||
+      number(json[2]) > 1) {
+    malformed("an alias is no pair of an input and an output");
+  }
+  const PlanTensor& input = plan.inputs[static_cast<std::size_t>(alias.input)];
+  const PlanTensor& output = plan.outputs[static_cast<std::size_t>(alias.output)];
+  if (input.dtype != output.dtype || input.shape != output.shape) {
+    malformed("an alias is a pair of tensors that differ");
+  }
+  const bool is_there = alias.is_in_place || (output.bytes <= plan.scratch_bytes &&
+                                              alias.offset <= plan.scratch_bytes - output.bytes);
+  if (!is_there) malformed("what is copied to an output does not lie in scratch memory");
+  return alias;
+}
+
+constexpr std::size_t kNone = SIZE_MAX;
+
+/// What may be one buffer is right in one: nothing reads the input from where an output is begun
+/// that lies there, and nothing writes an output that is copied when all is done.
+void check_launches(const Plan& plan, const std::vector<std::size_t>& alias_of_input,
+                    const std::vector<std::size_t>& alias_of_output) {
+  std::vector<bool> is_begun(plan.aliases.size(), false);
+  for (const Launch& launch : plan.launches) {
+    for (const Place& place : launch.arguments) {
+      if (place.kind != PlaceKind::kOutput) continue;
+      const std::size_t alias = alias_of_output[static_cast<std::size_t>(place.value)];
+      if (alias == kNone) continue;
+      if (!plan.aliases[alias].is_in_place) malformed("an output is written that is copied");
+      is_begun[alias] = true;
+    }
+    for (const Place& place : launch.arguments) {
+      if (place.kind != PlaceKind::kInput) continue;
+      const std::size_t alias = alias_of_input[static_cast<std::size_t>(place.value)];
+      if (alias != kNone && is_begun[alias]) malformed("an input is read that may be overwritten");
+    }
+  }
+}
+
+void read_aliases(const Json& json, Plan& plan) {
+  std::vector<std::size_t> inputs(plan.inputs.size(), kNone);
+  std::vector<std::size_t> outputs(plan.outputs.size(), kNone);
+  for (const Json& each : list(json)) {
+    const PlanAlias alias = read_alias(each, plan);
+    std::size_t& input = inputs[static_cast<std::size_t>(alias.input)];
+    std::size_t& output = outputs[static_cast<std::size_t>(alias.output)];
+    if (input != kNone || output != kNone) malformed("a tensor is in two aliases");
+    input = output = plan.aliases.size();
+    plan.aliases.push_back(alias);
+  }
+  check_launches(plan, inputs, outputs);
+}
+
 Plan read_plan(std::string_view text) {
   const Json json = parse_json(text, "the blob's plan");
   Plan plan;
@@ -189,6 +249,7 @@ Plan read_plan(std::string_view text) {
     }
     plan.launches.push_back(std::move(launch));
   }
+  read_aliases(member(json, "aliases"), plan);
   return plan;
 }
 

@@ -4,7 +4,8 @@
 // Views are no kernels: whoever reads them computes their places; nor is a mask of lengths that
 // attentions alone read, by its operands. A group that no one kernel
 // computes is split into its nodes, which the report says. Kernels with the same text are one. A
-// graph output is written where it is computed, or copied if it is a view, an input or a weight.
+// graph output is written where it is computed, or copied if it is a view, an input or a weight. A
+// state is written where it lies, behind what reads it as it was (state_writes.cpp).
 // O(nodes + edges) besides the texts.
 #include "lowering/lower_graph.hpp"
 
@@ -12,9 +13,11 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "kernels/group_kernel.hpp"
 #include "lowering/scratch_plan.hpp"
+#include "lowering/state_writes.hpp"
 #include "npu/support/error.hpp"
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
@@ -39,12 +42,6 @@ float npu_reflected(float x, float low, float span) {
 }
 )cl";
 
-/// Nodes that become one kernel.
-struct KernelNodes {
-  std::vector<NodeId> nodes;
-  std::string pattern;
-};
-
 struct Split {
   std::string pattern;
   std::string node;
@@ -54,11 +51,15 @@ struct Split {
 class GroupCompiler {
  public:
   GroupCompiler(const Graph& graph, Machine machine)
-      : graph_(graph), model_(graph, machine, find_row), kernel_of_(graph.nodes().size(), -1) {}
+      : graph_(graph),
+        model_(graph, std::move(machine), find_row),
+        kernel_of_(graph.nodes().size(), -1) {}
 
   LoweredGraph run(const std::function<void(std::size_t, std::size_t)>& progress) {
     find_readers();
+    states_ = find_state_writes(graph_, readers());
     plan_kernels();
+    place_states();
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       progress(i, planned_.size());
       compile_kernel(planned_[i]);
@@ -140,6 +141,8 @@ class GroupCompiler {
     }
   }
 
+  TensorReaders readers() const { return {readers_, is_output_}; }
+
   template <typename Id>
   static std::size_t index(Id id) {
     return static_cast<std::size_t>(id.value);
@@ -156,29 +159,50 @@ class GroupCompiler {
       const std::size_t kernel = group ? by_group.emplace(*group, next).first->second : next;
       if (kernel == next) kernels.emplace_back();
       kernels[kernel].nodes.push_back(id);
-      kernel_of_[index(id)] = static_cast<std::int32_t>(kernel);
       const Json* pattern = find_member(graph_.node(id).json, "fusion_pattern");
       if (pattern != nullptr && pattern->is_string())
         kernels[kernel].pattern = pattern->get<std::string>();
     }
-    if (order_kernels(kernels)) return;
+    if (order_kernels(kernels, states_)) return;
+    std::vector<StateWrite> ordered;
+    for (const StateWrite& state : states_) {
+      ordered.push_back(state);
+      if (order_kernels(kernels, ordered)) continue;
+      const auto parted = part_readers(graph_, readers(), state, kernels);
+      if (order_kernels(parted, ordered)) {
+        kernels = parted;
+      } else {
+        ordered.pop_back();
+      }
+    }
+    if (order_kernels(kernels, ordered)) return;
     // Groups that depend on each other in a cycle, which npu-fuse does not make.
     planned_.clear();
     for (const NodeId id : kernel_nodes_) planned_.push_back({{id}, "single"});
   }
 
-  /// Sorts them so that each stands behind those that it reads; false if that cannot be.
-  bool order_kernels(const std::vector<KernelNodes>& kernels) {
+  /// Sorts them so that each stands behind those that it reads, and those that read what it
+  /// overwrites; false if that cannot be.
+  bool order_kernels(const std::vector<KernelNodes>& kernels, std::span<const StateWrite> states) {
+    planned_.clear();
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      for (const NodeId id : kernels[i].nodes) {
+        kernel_of_[index(id)] = static_cast<std::int32_t>(i);
+      }
+    }
     std::vector<std::set<std::size_t>> after(kernels.size());
     std::vector<std::size_t> missing(kernels.size(), 0);
+    const auto put = [&](NodeId first, NodeId then) {
+      if (!first.valid() || kernel_of_[index(first)] < 0) return;
+      const auto before = static_cast<std::size_t>(kernel_of_[index(first)]);
+      const auto kernel = static_cast<std::size_t>(kernel_of_[index(then)]);
+      if (before != kernel && after[before].insert(kernel).second) ++missing[kernel];
+    };
     for (const NodeId id : kernel_nodes_) {
-      const auto kernel = static_cast<std::size_t>(kernel_of_[index(id)]);
-      for (const TensorId input : reads_of(id)) {
-        const NodeId producer = graph_.tensor(root_of(input)).producer;
-        if (!producer.valid() || kernel_of_[index(producer)] < 0) continue;
-        const auto before = static_cast<std::size_t>(kernel_of_[index(producer)]);
-        if (before != kernel && after[before].insert(kernel).second) ++missing[kernel];
-      }
+      for (const TensorId input : reads_of(id)) put(graph_.tensor(root_of(input)).producer, id);
+    }
+    for (const auto& [reader, writer] : reads_before_writes(graph_, readers(), states)) {
+      put(reader, writer);
     }
     std::set<std::size_t> ready;
     for (std::size_t i = 0; i < kernels.size(); ++i) {
@@ -193,6 +217,27 @@ class GroupCompiler {
       }
     }
     return planned_.size() == kernels.size();
+  }
+
+  /// Those that are written where they lie, by kernels that stand alone, and thereby in list order
+  /// if a group has them with others.
+  void place_states() {
+    std::map<NodeId, std::pair<std::size_t, std::size_t>> order;
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      const KernelNodes& kernel = planned_[i];
+      for (const NodeId node : kernel.nodes) order[node] = {i, index(node)};
+      if (kernel.split_reason.empty()) continue;
+      splits_.push_back(
+          {kernel.pattern, graph_.node(kernel.nodes.front()).name, kernel.split_reason});
+    }
+    keep_ordered(graph_, readers(), states_,
+                 [&](NodeId first, NodeId then) { return order.at(first) < order.at(then); });
+    for (const StateWrite& state : states_) {
+      for (std::size_t i = 1; i < state.chain.size(); ++i) {
+        in_place_.insert(graph_.tensor(state.chain[i]).producer);
+        written_.emplace(state.chain[i].value, state.pair.output);
+      }
+    }
   }
 
   std::vector<KernelResult> results_of(const std::vector<NodeId>& nodes) const {
@@ -211,7 +256,9 @@ class GroupCompiler {
   }
 
   void compile_kernel(const KernelNodes& kernel) {
-    const KernelTask task{model_, kernel.nodes, results_of(kernel.nodes)};
+    KernelTask task{model_, kernel.nodes, results_of(kernel.nodes)};
+    task.is_in_place =
+        std::ranges::any_of(kernel.nodes, [&](NodeId id) { return in_place_.contains(id); });
     if (task.results.empty()) return;
     try {
       add_kernel(generate_kernel(task), kernel.nodes);
@@ -239,7 +286,8 @@ class GroupCompiler {
 
   // ---- Graph outputs ----
 
-  /// The first output that is a kernel's result in its own order lies where the kernel writes.
+  /// The first output that is a kernel's result in its own order lies where the kernel writes; a
+  /// state lies where its input does.
   void copy_outputs() {
     for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
       const TensorId output = graph_.graph_outputs()[i];
@@ -251,7 +299,7 @@ class GroupCompiler {
       }
       const NodeId producer = graph_.tensor(root).producer;
       const bool is_computed = producer.valid() && !model_.is_view(producer);
-      if (is_computed && written_.emplace(root.value, i).second) continue;
+      if (is_computed && written_.emplace(root.value, i).first->second == i) continue;
       const KernelTask task{model_, {}, {{output, static_cast<std::int32_t>(i)}}};
       std::vector<NodeId> nodes;
       if (graph_.tensor(output).producer.valid()) nodes.push_back(graph_.tensor(output).producer);
@@ -261,8 +309,28 @@ class GroupCompiler {
 
   // ---- Memory ----
 
+  /// Whether an output is left in scratch memory, and copied when all kernels are done.
+  bool is_copied(std::uint64_t output) const {
+    return std::ranges::any_of(states_, [&](const StateWrite& state) {
+      return state.pair.output == output && state.chain.empty();
+    });
+  }
+
+  /// What stands for a tensor in scratch memory: itself, or the output that it is copied to.
+  struct ScratchKey {
+    std::int32_t tensor = -1;
+    std::int64_t output = -1;
+    auto operator<=>(const ScratchKey&) const = default;  // NOLINT(modernize-use-nullptr)
+  };
+  using ScratchPlaces = std::map<ScratchKey, std::size_t>;
+
+  ScratchKey scratch_key(const KernelArgument& argument) const {
+    if (kind_of(argument) != PlaceKind::kOutput) return {argument.tensor.value, -1};
+    return {-1, static_cast<std::int64_t>(output_of(argument))};
+  }
+
   void place_tensors() {
-    std::map<std::int32_t, std::size_t> scratch_of;
+    ScratchPlaces scratch_of;
     std::vector<ScratchTensor> scratch;
     std::vector<std::size_t> own_scratch;  ///< that no tensor stands for, in the order of arguments
     for (std::size_t i = 0; i < pending_.size(); ++i) {
@@ -271,16 +339,22 @@ class GroupCompiler {
           own_scratch.push_back(scratch.size());
           scratch.push_back({static_cast<std::uint64_t>(argument.scratch_bytes), i, i, 0});
         }
-        if (!argument.tensor.valid() || kind_of(argument) != PlaceKind::kScratch) continue;
-        const auto [found, is_new] = scratch_of.emplace(argument.tensor.value, scratch.size());
+        if (!argument.tensor.valid() || !is_scratch(argument)) continue;
+        const ScratchKey key = scratch_key(argument);
+        const auto [found, is_new] = scratch_of.emplace(key, scratch.size());
         if (is_new) {
           const auto bytes = static_cast<std::uint64_t>(graph_.tensor(argument.tensor).bytes());
           scratch.push_back({std::max<std::uint64_t>(bytes, 1), i, i, 0});
         }
-        scratch[found->second].last = i;
+        scratch[found->second].last = key.output < 0 ? i : pending_.size();
       }
     }
     plan_.scratch_bytes = plan_scratch(scratch);
+    for (const StateWrite& state : states_) {
+      const auto found = scratch_of.find({-1, static_cast<std::int64_t>(state.pair.output)});
+      plan_.aliases.push_back({state.pair.input, state.pair.output, !state.chain.empty(),
+                               found == scratch_of.end() ? 0 : scratch[found->second].offset});
+    }
     auto next_own = own_scratch.begin();
     for (Pending& each : pending_) {
       Launch launch;
@@ -323,18 +397,25 @@ class GroupCompiler {
     }
   }
 
-  Place place_of(const KernelArgument& argument,
-                 const std::map<std::int32_t, std::size_t>& scratch_of,
-                 const std::vector<ScratchTensor>& scratch) {
+  /// Of an argument in an output.
+  std::uint64_t output_of(const KernelArgument& argument) const {
+    return argument.output >= 0 ? static_cast<std::uint64_t>(argument.output)
+                                : written_.at(argument.tensor.value);
+  }
+
+  bool is_scratch(const KernelArgument& argument) const {
     const PlaceKind kind = kind_of(argument);
-    if (kind == PlaceKind::kOutput) {
-      const std::uint64_t which = argument.output >= 0 ? static_cast<std::uint64_t>(argument.output)
-                                                       : written_.at(argument.tensor.value);
-      return {kind, which};
+    return kind == PlaceKind::kScratch ||
+           (kind == PlaceKind::kOutput && is_copied(output_of(argument)));
+  }
+
+  Place place_of(const KernelArgument& argument, const ScratchPlaces& scratch_of,
+                 const std::vector<ScratchTensor>& scratch) {
+    if (is_scratch(argument)) {
+      return {PlaceKind::kScratch, scratch[scratch_of.at(scratch_key(argument))].offset};
     }
-    if (kind == PlaceKind::kScratch) {
-      return {kind, scratch[scratch_of.at(argument.tensor.value)].offset};
-    }
+    const PlaceKind kind = kind_of(argument);
+    if (kind == PlaceKind::kOutput) return {kind, output_of(argument)};
     if (kind == PlaceKind::kInput) {
       const auto& inputs = graph_.graph_inputs();
       const auto found = std::ranges::find(inputs, argument.tensor);
@@ -428,6 +509,11 @@ class GroupCompiler {
       splits.push_back(
           {{"pattern", split.pattern}, {"node", split.node}, {"reason", split.reason}});
     }
+    Json aliases = Json::object();
+    for (const StateWrite& state : states_) {
+      aliases[graph_.tensor(graph_.graph_outputs()[state.pair.output]).name] =
+          state.chain.empty() ? "copied" : "in_place";
+    }
     const Json json = {{"nodes", graph_.nodes().size()},
                        {"kernels", pending_.size()},
                        {"reorders", copies},
@@ -438,6 +524,7 @@ class GroupCompiler {
                        {"precision", "f32"},
                        {"sources", texts_.size()},
                        {"splits", std::move(splits)},
+                       {"aliases", std::move(aliases)},
                        {"steps", std::move(steps)}};
     return json.dump();
   }
@@ -447,6 +534,8 @@ class GroupCompiler {
   std::vector<NodeId> kernel_nodes_;          ///< needed, and no views
   std::vector<std::vector<NodeId>> readers_;  ///< by tensor: kernel nodes, behind views, too
   std::vector<bool> is_output_;               ///< by tensor, behind views, too
+  std::vector<StateWrite> states_;
+  std::set<NodeId> in_place_;  ///< what writes a state where it lies
   std::vector<std::int32_t> kernel_of_;
   std::vector<KernelNodes> planned_;
   std::vector<Split> splits_;
@@ -463,7 +552,7 @@ class GroupCompiler {
 
 LoweredGraph lower_graph(const Graph& graph, Machine machine,
                          const std::function<void(std::size_t, std::size_t)>& progress) {
-  return GroupCompiler(graph, machine).run(progress);
+  return GroupCompiler(graph, std::move(machine)).run(progress);
 }
 
 }  // namespace npu::opencl

@@ -50,11 +50,22 @@ struct ProgramPart {
   std::uint64_t binary_bytes = 0;  ///< likewise
 };
 
+/// An output that a run may be given in the buffer of an input, a state.
+struct PlanAlias {
+  std::uint64_t input = 0;
+  std::uint64_t output = 0;
+  /// Kernels find the input where they write the output, and change a part of it. Otherwise they
+  /// leave the output at `offset` in scratch memory, from where it is copied when all are done.
+  bool is_in_place = false;
+  std::uint64_t offset = 0;
+};
+
 struct Plan {
   std::vector<PlanTensor> inputs;
   std::vector<PlanTensor> outputs;
   std::vector<PlanTensor> weights;
   std::vector<Launch> launches;
+  std::vector<PlanAlias> aliases;
   std::vector<std::string> faults;    ///< what each says of itself
   std::vector<ProgramPart> programs;  ///< by the number of the kernel
   std::uint64_t nodes = 0;

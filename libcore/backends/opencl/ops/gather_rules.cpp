@@ -73,7 +73,7 @@ std::string index_select_element(Emitter& emitter, const BoundNode& node, int, c
 
 // npu.tail: the rows behind the valid ones are 0, minus infinity or the last of these. A number of
 // rows that the dimension does not have is a fault of the run.
-std::string tail_element(Emitter& emitter, const BoundNode& node, int, const Index& index) {
+TailRows tail_rows(Emitter& emitter, const BoundNode& node) {
   const TensorId self = tensor_of(emitter, node, "self");
   const TensorId valid = tensor_of(emitter, node, "valid");
   const Shape& shape = emitter.shape(self);
@@ -82,28 +82,38 @@ std::string tail_element(Emitter& emitter, const BoundNode& node, int, const Ind
   if (emitter.dtype(valid) != DType::kInt64 || emitter.model().count(valid) != 1) {
     emitter.refuse(node.node(), "its number of valid rows is no int64");
   }
-  const auto d =
+  TailRows rows;
+  rows.dimension =
       static_cast<std::size_t>(dimension_of(emitter, node, node.integer("dim"), shape.size()));
   const std::string fill = node.find("fill") != nullptr ? node.string("fill") : "zero";
-  const bool is_edge = fill == "edge";
-  if (!is_edge && fill != "zero" && (fill != "lowest" || !is_floating_point(dtype))) {
+  rows.repeats_last = fill == "edge";
+  if (fill == "zero") {
+    rows.fill = literal(0.0, dtype);
+  } else if (fill == "lowest" && is_floating_point(dtype)) {
+    rows.fill = literal(-std::numeric_limits<double>::infinity(), dtype);
+  } else if (!rows.repeats_last) {
     emitter.refuse(node.node(), "its fill is none of zero, edge and lowest");
   }
+  const std::int64_t extent = shape[rows.dimension];
   const std::string stated = emitter.define(DType::kInt64, emitter.element(valid, {}));
-  const std::string count =
-      emitter.place_within(node.node(),
-                           "(" + stated + (is_edge ? " < 1 ? " : " < 0 ? ") +
-                               std::to_string(shape[d] + 1) + " : " + stated + ")",
-                           shape[d] + 1);
-  if (is_edge) {
+  rows.count = emitter.place_within(node.node(),
+                                    "(" + stated + (rows.repeats_last ? " < 1 ? " : " < 0 ? ") +
+                                        std::to_string(extent + 1) + " : " + stated + ")",
+                                    extent + 1);
+  return rows;
+}
+
+std::string tail_element(Emitter& emitter, const BoundNode& node, int, const Index& index) {
+  const TensorId self = tensor_of(emitter, node, "self");
+  const TailRows rows = tail_rows(emitter, node);
+  const std::string is_valid = index[rows.dimension] + " < " + rows.count;
+  if (rows.repeats_last) {
     Index source = index;
-    source[d] = "(" + index[d] + " < " + count + " ? " + index[d] + " : " + count + " - 1)";
+    source[rows.dimension] =
+        "(" + is_valid + " ? " + index[rows.dimension] + " : " + rows.count + " - 1)";
     return emitter.element(self, emitter.define_index(source));
   }
-  const std::string rest = fill == "zero"
-                               ? literal(0.0, dtype)
-                               : literal(-std::numeric_limits<double>::infinity(), dtype);
-  return "(" + index[d] + " < " + count + " ? " + emitter.element(self, index) + " : " + rest + ")";
+  return "(" + is_valid + " ? " + emitter.element(self, index) + " : " + rows.fill + ")";
 }
 
 // npu.length_mask: which keys of a cache each position sees.

@@ -262,46 +262,56 @@ std::string triangle_element(Emitter& emitter, const BoundNode& node, int, const
 }
 
 // slice_scatter and select_scatter: the operand with a part replaced.
+ScatteredPart scattered_part(const Emitter& emitter, const BoundNode& node) {
+  const Shape& shape = emitter.shape(tensor_of(emitter, node, "self"));
+  ScatteredPart part;
+  part.dimension =
+      static_cast<std::size_t>(dimension_of(emitter, node, node.integer("dim"), shape.size()));
+  if (shape.empty()) emitter.refuse(node.node(), "a scalar has no parts");
+  const std::int64_t extent = shape[part.dimension];
+  part.selects = functional_name(node.node().op_type) == "select_scatter";
+  const auto clamped = [extent](std::int64_t place) {
+    return std::clamp<std::int64_t>(place < 0 ? place + extent : place, 0, extent);
+  };
+  part.shape = shape;
+  if (part.selects) {
+    part.begin = node.integer("index");
+    if (part.begin < 0) part.begin += extent;
+    part.end = part.begin + 1;
+    part.shape.erase(part.shape.begin() + static_cast<std::ptrdiff_t>(part.dimension));
+  } else {
+    part.step = node.integer("step");
+    part.begin = node.is_none("start") ? 0 : clamped(node.integer("start"));
+    part.end = node.is_none("end") ? extent : clamped(node.integer("end"));
+    if (part.step < 1) emitter.refuse(node.node(), "its step is not positive");
+    part.shape[part.dimension] =
+        part.end > part.begin ? (part.end - part.begin + part.step - 1) / part.step : 0;
+  }
+  if (part.begin < 0 || part.end > extent ||
+      emitter.shape(tensor_of(emitter, node, "src")) != part.shape) {
+    emitter.refuse(node.node(), "the part does not fit");
+  }
+  return part;
+}
+
 std::string slice_scatter_element(Emitter& emitter, const BoundNode& node, int,
                                   const Index& index) {
   const TensorId self = tensor_of(emitter, node, "self");
   const TensorId source = tensor_of(emitter, node, "src");
-  const Shape& shape = emitter.shape(self);
   const DType dtype = emitter.dtype(self);
-  const auto d =
-      static_cast<std::size_t>(dimension_of(emitter, node, node.integer("dim"), shape.size()));
-  if (shape.empty()) emitter.refuse(node.node(), "a scalar has no parts");
-  const std::int64_t extent = shape[d];
-  const bool selects = functional_name(node.node().op_type) == "select_scatter";
-  const auto clamped = [extent](std::int64_t place) {
-    return std::clamp<std::int64_t>(place < 0 ? place + extent : place, 0, extent);
-  };
-  std::int64_t begin = 0;
-  std::int64_t end = selects || node.is_none("end") ? extent : clamped(node.integer("end"));
-  std::int64_t step = 1;
-  Shape part = shape;
+  const ScatteredPart part = scattered_part(emitter, node);
+  const std::string& place = index[part.dimension];
   Index at = index;
-  if (selects) {
-    begin = node.integer("index");
-    if (begin < 0) begin += extent;
-    end = begin + 1;
-    part.erase(part.begin() + static_cast<std::ptrdiff_t>(d));
-    at.erase(at.begin() + static_cast<std::ptrdiff_t>(d));
+  if (part.selects) {
+    at.erase(at.begin() + static_cast<std::ptrdiff_t>(part.dimension));
   } else {
-    step = node.integer("step");
-    begin = node.is_none("start") ? 0 : clamped(node.integer("start"));
-    if (step < 1) emitter.refuse(node.node(), "its step is not positive");
-    part[d] = end > begin ? (end - begin + step - 1) / step : 0;
-    at[d] = divided(plus(index[d], -begin), step);
+    at[part.dimension] = divided(plus(place, -part.begin), part.step);
   }
-  if (begin < 0 || end > extent || emitter.shape(source) != part) {
-    emitter.refuse(node.node(), "the part does not fit");
-  }
-  std::string condition =
-      index[d] + " >= " + std::to_string(begin) + " && " + index[d] + " < " + std::to_string(end);
-  if (step != 1)
-    condition += " && (" + index[d] + " - " + std::to_string(begin) + ") % " +
-                 std::to_string(step) + " == 0";
+  std::string condition = place + " >= " + std::to_string(part.begin) + " && " + place + " < " +
+                          std::to_string(part.end);
+  if (part.step != 1)
+    condition += " && (" + place + " - " + std::to_string(part.begin) + ") % " +
+                 std::to_string(part.step) + " == 0";
   std::string value = variable(emitter, dtype, emitter.element(self, index));
   assign_if(emitter, condition, value, [&] { return emitter.element_as(source, at, dtype); });
   return value;

@@ -37,6 +37,29 @@ std::int64_t dimension_of(const Emitter& emitter, const BoundNode& node, std::in
 bool repeats_operand(const Model& model, NodeId id);
 bool pads_nothing(const Model& model, NodeId id);
 
+// ---- What overwrites a part of its first operand ----
+
+/// Of slice_scatter and select_scatter: which places of a dimension, and the shape that `src` has.
+struct ScatteredPart {
+  std::size_t dimension = 0;
+  bool selects = false;  ///< `src` does not have the dimension
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t step = 1;
+  Shape shape;
+};
+/// Refuses a node whose part does not fit.
+ScatteredPart scattered_part(const Emitter& emitter, const BoundNode& node);
+
+/// Of npu.tail.
+struct TailRows {
+  std::size_t dimension = 0;
+  std::string count;          ///< a name: how many rows stay
+  bool repeats_last = false;  ///< the others are the last of these,
+  std::string fill;           ///< or this
+};
+TailRows tail_rows(Emitter& emitter, const BoundNode& node);
+
 // ---- Element rules, by file ----
 
 using R = std::string;
