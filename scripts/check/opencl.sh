@@ -75,7 +75,7 @@ if ! npu-run --list-backends | grep -q '"id":"opencl:0".*"usable":true'; then
   exit 77
 fi
 if [[ $tests -eq 1 ]]; then
-  NPU_TEST_MANY_KERNELS=1 ctest --test-dir "$build" -R '^((cli|unit)[.]opencl|unit[.]compile$)' --output-on-failure
+  NPU_TEST_MANY_KERNELS=1 ctest --test-dir "$build" -R '^((cli|unit)[.]opencl|unit[.](compile|runtime[.](generate|session))$)' --output-on-failure
   exit
 fi
 if [[ $random -gt 0 ]]; then

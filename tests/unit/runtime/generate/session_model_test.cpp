@@ -4,11 +4,8 @@
 #include "runtime/generate/session_model.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -16,30 +13,14 @@
 #include "npu/compile/bundle.hpp"
 #include "npu/ir/json_reader.hpp"
 #include "npu/support/file_io.hpp"
-#include "npu/tensor/safetensors.hpp"
 #include "runtime/entries/buckets.hpp"
 #include "runtime/entries/compile_entries.hpp"
 #include "runtime/generate/generate.hpp"
+#include "runtime/generate/small_decoder.hpp"
 #include "test_paths.hpp"
 
 namespace npu {
 namespace {
-
-const std::string kDecoder = std::string(NPU_TEST_DATA_DIR) + "/models/decoders/decoder_tiny";
-
-/// One of decoder_tiny.outputs.safetensors.
-Tensor reference(const std::string& name) {
-  const SafetensorsFile file(kDecoder + ".outputs.safetensors");
-  const SafetensorsEntry* entry = file.find(name);
-  REQUIRE(entry != nullptr);
-  return file.tensor(*entry);
-}
-
-std::vector<std::int64_t> reference_ids(const std::string& name) {
-  const Tensor tensor = reference(name);
-  const auto* ids = tensor.as<std::int64_t>();
-  return {ids, ids + tensor.element_count()};
-}
 
 /// A decoder with steps of some sizes.
 struct CompiledDecoder {
@@ -49,10 +30,7 @@ struct CompiledDecoder {
   CompiledDecoder(const std::vector<std::string>& devices, const std::vector<std::int64_t>& sizes,
                   std::int64_t capacity = 64) {
     Diagnostics diagnostics;
-    const std::string file = kDecoder + ".json";
-    const Template all = Template::read(parse_json(read_file(file), file), file, diagnostics);
-    const Template decoder =
-        Template::read(narrowed_document(all, {{"C", capacity}}), file, diagnostics);
+    const Template decoder = test::decoder_template(capacity, diagnostics);
     CompileModelOptions options;
     options.where.devices = devices;
     options.cache.enabled = false;
@@ -60,9 +38,7 @@ struct CompiledDecoder {
     for (const std::int64_t size : sizes) buckets.push_back({{"T", size}});
     const CompileEntriesResult compiled =
         compile_entries(decoder, checked_buckets(decoder, buckets), options, diagnostics);
-    std::string faults;
-    for (const Diagnostic& entry : diagnostics.entries()) faults += entry.text + "\n";
-    INFO(faults);
+    INFO(test::text_of(diagnostics));
     REQUIRE_FALSE(diagnostics.has_errors());
     bundle = Bundle::from_bytes(bundle_bytes(compiled.content), "decoder.npub");
     model = SessionModel::open(*bundle, {}, diagnostics);
@@ -70,35 +46,10 @@ struct CompiledDecoder {
   }
 };
 
-/// The logits of a text by steps of at most `rows` ids.
-std::vector<float> logits_by(SessionModel& model, const std::vector<std::int64_t>& text,
-                             std::size_t rows) {
-  model.clear();
-  std::vector<float> logits;
-  for (std::size_t i = 0; i < text.size(); i += rows) {
-    const auto ids = std::span(text).subspan(i, std::min(rows, text.size() - i));
-    const auto given = model.step(0, ids, static_cast<std::int64_t>(i));
-    logits.insert(logits.end(), given.begin(), given.end());
-  }
-  return logits;
-}
-
-double largest_difference(const std::vector<float>& logits, const Tensor& expected) {
-  REQUIRE(static_cast<std::int64_t>(logits.size()) == expected.element_count());
-  double largest = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double wanted = expected.as<float>()[i];
-    const double difference = std::abs(static_cast<double>(logits[i]) - wanted);
-    if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, difference);
-  }
-  return largest;
-}
-
 TEST_CASE("the logits of a text are the same by chunks of any size", "[generate][decoder]") {
   if (!test::use_backends()) return;
-  const std::vector<std::int64_t> text = reference_ids("text");
-  const Tensor expected = reference("logits");
+  const std::vector<std::int64_t> text = test::decoder_ids("text");
+  const Tensor expected = test::decoder_reference("logits");
   for (const std::vector<std::string>& devices :
        {std::vector<std::string>{"cpu"}, std::vector<std::string>{"npu", "cpu"}}) {
     for (const std::int64_t rows : {64, 32, 8, 1}) {
@@ -106,21 +57,21 @@ TEST_CASE("the logits of a text are the same by chunks of any size", "[generate]
       CompiledDecoder decoder(devices, {rows});
       CHECK(decoder.model->capacity() == 64);
       CHECK(decoder.model->vocabulary() == 96);
-      const auto logits = logits_by(*decoder.model, text, static_cast<std::size_t>(rows));
-      CHECK(largest_difference(logits, expected) < 1e-4);
-      CHECK(decoder.model->state_copied_bytes() == 0);
-      CHECK(decoder.model->state_transfer_bytes() == 0);
+      const auto logits = test::logits_by(*decoder.model, 0, text, static_cast<std::size_t>(rows));
+      CHECK(test::largest_difference(logits, expected) < 1e-4);
       // Behind clear() everything is as before, bit for bit.
-      CHECK(logits_by(*decoder.model, text, static_cast<std::size_t>(rows)) == logits);
+      CHECK(test::logits_by(*decoder.model, 0, text, static_cast<std::size_t>(rows)) == logits);
       // Chunks that are padded, up to the end of the cache.
-      if (rows == 8) CHECK(largest_difference(logits_by(*decoder.model, text, 5), expected) < 1e-4);
+      if (rows == 8)
+        CHECK(test::largest_difference(test::logits_by(*decoder.model, 0, text, 5), expected) <
+              1e-4);
     }
   }
 }
 
 TEST_CASE("greedy ids are those of NumPy, whatever the entries", "[generate][decoder]") {
   if (!test::use_backends()) return;
-  const std::vector<std::int64_t> expected = reference_ids("greedy");
+  const std::vector<std::int64_t> expected = test::decoder_ids("greedy");
   for (const std::vector<std::int64_t>& sizes :
        {std::vector<std::int64_t>{1}, std::vector<std::int64_t>{1, 4},
         std::vector<std::int64_t>{8}}) {
@@ -134,7 +85,7 @@ TEST_CASE("greedy ids are those of NumPy, whatever the entries", "[generate][dec
     const auto source = [&]() -> std::optional<TokenLine> {
       if (!is_first) return std::nullopt;
       is_first = false;
-      return TokenLine{1, reference_ids("prompt")};
+      return TokenLine{1, test::decoder_ids("prompt")};
     };
     const GenerateResult result =
         generate(*decoder.model, source, "prompt", {.count = 100}, sink, {});
