@@ -4,10 +4,10 @@
 // Input:  a template, the largest value of each of its sizes.
 // Output: a graph with masks and with the certificate npu.padding.
 // Joined rows are kept apart. Then in rounds: what the rules say of the graph; nodes in another
-// form; masks by a minimum cut for
-// rows of minus infinity, then for rows of 0; a mask in front of each need that is left. Every
-// round looks at the whole graph, and the result is checked by verify_padding, which knows nothing
-// of this. O(rounds x nodes), with at most a handful of rounds.
+// form; an output of one row, if that is wanted; masks by a minimum cut for rows of minus infinity,
+// then for rows of 0; a mask in front of each need that is left. Every round looks at the whole
+// graph, and the result is checked by verify_padding, which knows nothing of this.
+// O(rounds x nodes), with at most a handful of rounds.
 #include "passes/padding/pad_graph.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -25,6 +25,7 @@
 #include "passes/padding/keep_rows_apart.hpp"
 #include "passes/padding/place_masks.hpp"
 #include "passes/padding/rewrite_rows.hpp"
+#include "passes/padding/sink_last_row.hpp"
 #include "passes/padding/size_nodes.hpp"
 #include "support/checked.hpp"
 #include "support/json_fields.hpp"
@@ -43,8 +44,9 @@ constexpr int kMostRounds = 8;
 
 class GraphPadder {
  public:
-  GraphPadder(const Template& model, const SizeBindings& capacities, Diagnostics& diagnostics)
-      : model_(model), capacities_(capacities), diagnostics_(diagnostics) {}
+  GraphPadder(const Template& model, const SizeBindings& capacities, const PadOptions& options,
+              Diagnostics& diagnostics)
+      : model_(model), capacities_(capacities), options_(options), diagnostics_(diagnostics) {}
 
   /// `valid` are the symbols whose size is an input.
   PaddedGraph pad(const std::set<std::string>& valid) {
@@ -62,6 +64,7 @@ class GraphPadder {
     for (int round = 0; round < kMostRounds; ++round) {
       if (!analyse() || !rewrite_rows(graph_, analysis_, sizes_, shapes(), added_)) break;
     }
+    const bool has_last_row = cut_to_last_row();
     flow_ = 0;
     for (const Fill fill : {Fill::kLowest, Fill::kZero}) {
       if (diagnostics_.has_errors() || !analyse()) return {};
@@ -73,7 +76,7 @@ class GraphPadder {
       insert(rest);
     }
     if (diagnostics_.has_errors()) return {};
-    return {.graph = std::move(graph_), .padding = {}};
+    return {.graph = std::move(graph_), .padding = {}, .has_last_row = has_last_row};
   }
 
   /// Writes the certificate into a graph that pad() gave.
@@ -154,6 +157,13 @@ class GraphPadder {
       analysis_ = infer_tails(graph_, sizes_, sizes, diagnostics_);
     }
     return diagnostics_.error_count() == before;
+  }
+
+  bool cut_to_last_row() {
+    if (options_.last_row_of.empty() || diagnostics_.has_errors()) return false;
+    const TensorId output = graph_.find_tensor(options_.last_row_of);
+    if (!output.valid() || graph_.tensor(output).shape.size() < 2 || !analyse()) return false;
+    return sink_last_row(graph_, output, 1, analysis_, sizes_, shapes(), added_);
   }
 
   void check_sizes(const TensorSizes& sizes) {
@@ -281,6 +291,7 @@ class GraphPadder {
 
   const Template& model_;
   const SizeBindings& capacities_;
+  const PadOptions& options_;
   Diagnostics& diagnostics_;
   PaddedSizes sizes_;
   AddedSizes added_;
@@ -292,8 +303,8 @@ class GraphPadder {
 }  // namespace
 
 PaddedGraph pad_graph(const Template& model, const SizeBindings& capacities,
-                      Diagnostics& diagnostics) {
-  GraphPadder padder(model, capacities, diagnostics);
+                      Diagnostics& diagnostics, const PadOptions& options) {
+  GraphPadder padder(model, capacities, options, diagnostics);
   PaddedGraph padded = padder.pad(padder.all_symbols());
   if (diagnostics.has_errors()) return {};
   // Sizes that no node reads are no inputs.

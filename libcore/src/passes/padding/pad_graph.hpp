@@ -19,6 +19,13 @@ namespace npu {
 struct PaddedGraph {
   Graph graph;                      ///< with `npu.padding`
   padding::PaddingSection padding;  ///< what that says
+  bool has_last_row = false;        ///< the output of PadOptions is cut to its last valid row
+};
+
+struct PadOptions {
+  /// An output that is wanted along its dimension 1 for the last valid row alone, of size 1 then;
+  /// empty: there is none. It keeps all rows where that would compute no less.
+  std::string last_row_of = {};
 };
 
 /// Binds every size of a template to its capacity, rewrites what depends on the number of rows
@@ -28,7 +35,7 @@ struct PaddedGraph {
 /// value for every symbol; sizes that are not to vary are bound before (narrowed_document). Throws
 /// as bound_document does.
 PaddedGraph pad_graph(const Template& model, const SizeBindings& capacities,
-                      Diagnostics& diagnostics);
+                      Diagnostics& diagnostics, const PadOptions& options = {});
 
 /// Checks the certificate of a document by what it states: walks the nodes once, and compares the
 /// class and the size of every dimension that varies with what the rule of the node that makes it

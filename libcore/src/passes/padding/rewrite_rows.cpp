@@ -129,7 +129,8 @@ class RowRewriter {
     const Place& place = rule.needs.back().places.front();
     const TensorId operand = node.inputs.front();
     const TensorInfo& result = graph_.tensor(node.outputs.front());
-    Json inputs = Json::array({mention(operand), last_row_of(operand, place.dim)});
+    Json inputs =
+        Json::array({mention(operand), nodes_.last_row(shapes_.of(operand)[index_of(place.dim)])});
     Json attrs{{"dim", place.dim}};
     SizeShape shape = shapes_.of(operand);
     Shape numbers = graph_.tensor(operand).shape;
@@ -143,20 +144,13 @@ class RowRewriter {
     replace(id, "aten.squeeze.dim", Json::array({row}), {{"dim", place.dim}});
   }
 
-  // The index of the last valid row, as a tensor of one element.
-  Json last_row_of(TensorId id, std::int32_t dim) {
-    const SizeExpression last = shapes_.of(id)[index_of(dim)] - 1;
-    return nodes_.add("size." + last.text() + ".row", "aten.view.default",
-                      Json::array({nodes_.value(last)}), {{"size", Json::array({1})}}, {1},
-                      DType::kInt64);
-  }
-
   // A recurrence gives its state after each step: the last one is the last row.
   void rewrite_last_state(NodeId id, std::int32_t time) {
     const Node& node = graph_.node(id);
     const TensorId rows = node.outputs.front();
     const StateReaders readers = state_readers(graph_, node);
-    const Json inputs = Json::array({mention(rows), last_row_of(rows, time)});
+    const Json inputs =
+        Json::array({mention(rows), nodes_.last_row(shapes_.of(rows)[index_of(time)])});
     const Json dim{{"dim", time}};
     SizeShape shape = shapes_.of(rows);
     Shape numbers = graph_.tensor(rows).shape;

@@ -139,7 +139,7 @@ NodeRule reshape_rule(const PaddedNode& node) {
     const bool is_same = has_one_dim(from, group.from_begin, group.from_end) &&
                          has_one_dim(to, group.to_begin, group.to_end);
     rule.results.push_back(is_same ? moved_dim(0, target, place) : shifted_dim(0, target, place));
-    rule.results.back().is_resized = true;
+    rule.results.back().is_resized = !is_same;
   }
   // Groups that are 1 at the capacities hide nothing: a size that varies is at least 2 there.
   return rule;

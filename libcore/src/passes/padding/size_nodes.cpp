@@ -99,6 +99,12 @@ Json SizeNodes::value(const SizeExpression& size) {
   return writer.mention(whole);
 }
 
+Json SizeNodes::last_row(const SizeExpression& rows) {
+  const SizeExpression last = rows - 1;
+  return add("size." + last.text() + ".row", "aten.view.default", Json::array({value(last)}),
+             {{"size", Json::array({1})}}, {1}, DType::kInt64);
+}
+
 Json SizeNodes::add(const std::string& name, const std::string& op_type, Json inputs, Json attrs,
                     const Shape& shape, DType dtype) {
   const auto [known, is_new] = known_.try_emplace(name);

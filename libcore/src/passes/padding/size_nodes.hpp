@@ -22,6 +22,8 @@ class SizeNodes {
 
   /// The mention of a tensor that has the value of an expression with symbols, for operands.
   Json value(const SizeExpression& size);
+  /// The index of the last of so many rows, as a tensor of one element, for index_select.
+  Json last_row(const SizeExpression& rows);
   /// A node in front of all others, with one result of its name; its mention.
   Json add(const std::string& name, const std::string& op_type, Json inputs, Json attrs,
            const Shape& shape, DType dtype);
