@@ -218,9 +218,11 @@ ExitStatus run_decoder(Tool& tool, const Bundle* bundle, RunModelOptions& option
                        std::optional<double> deadline, const TokenLoopOptions& loop) {
   Json report;
   run_interruptibly(options, deadline, [&] {
-    const auto model = bundle != nullptr ? SessionModel::open(*bundle, options, tool.diagnostics())
-                                         : SessionModel::open(std::move(tool.input().read_graph()),
-                                                              options, tool.diagnostics());
+    const SessionLogits logits = loop.wants_ids ? SessionLogits::kLastRow : SessionLogits::kAllRows;
+    const auto model =
+        bundle != nullptr
+            ? SessionModel::open(*bundle, options, logits, tool.diagnostics())
+            : SessionModel::open(std::move(tool.input().read_graph()), options, tool.diagnostics());
     tool.stop_on_errors();
     report = run_token_loop(tool, *model, options, loop);
   });

@@ -250,6 +250,10 @@ class Bundle::Parser {
         entry.bound.emplace(symbol, *number);
       }
       entry.predicted_us = fields.number("predicted_us", std::numeric_limits<double>::max());
+      if (fields.has("logits")) {
+        if (fields.text("logits") != "last") fields.refuse("logits", "expected 'last'");
+        entry.has_last_row = true;
+      }
       entry.document = read_section_index(fields, "document");
       bundle_.is_document_[entry.document] = true;
       read_partitions(fields, entry);

@@ -179,12 +179,12 @@ class BundleLayout {
     Json list = Json::array();
     for (std::size_t i = 0; i < content_.entries.size(); ++i) {
       const BundleContent::Entry& entry = content_.entries[i];
-      list.push_back({{"name", entry.name},
-                      {"bound", entry.bound},
-                      {"predicted_us", entry.predicted_us},
-                      {"document", places_[i].document},
-                      {"partitions", partitions_json(entry, places_[i])},
-                      {"weights", places_[i].weights}});
+      list.push_back(
+          {{"name", entry.name}, {"bound", entry.bound}, {"predicted_us", entry.predicted_us}});
+      if (entry.has_last_row) list.back()["logits"] = "last";
+      list.back()["document"] = places_[i].document;
+      list.back()["partitions"] = partitions_json(entry, places_[i]);
+      list.back()["weights"] = places_[i].weights;
     }
     return list;
   }

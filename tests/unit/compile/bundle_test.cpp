@@ -64,6 +64,7 @@ BundleContent sized_sample() {
   large.name = "S=16";
   large.bound = {{"S", 16}};
   large.predicted_us = 3;
+  large.has_last_row = true;
   large.document = R"({"nodes": [], "graph_outputs": []})";
   large.weights.front().second = Tensor(DType::kFloat32, {2, 3});
   std::memcpy(large.weights.front().second.mutable_data(), small.weights.front().second.data(), 24);
@@ -187,6 +188,8 @@ const std::vector<Forgery>& entry_forgeries() {
       {"entry-bound-list", [](Json& m) { m["entries"][0]["bound"] = {1}; }, "expected an object"},
       {"entry-time-negative", [](Json& m) { m["entries"][0]["predicted_us"] = -1; },
        "expected a number"},
+      {"entry-logits-of-some", [](Json& m) { m["entries"][0]["logits"] = "first"; },
+       "expected 'last'"},
       {"entry-document-outside", [](Json& m) { m["entries"][0]["document"] = 5; },
        "there is no section 5"},
       {"entry-partition-outside",
@@ -260,6 +263,7 @@ TEST_CASE("entries of a bundle share what is equal", "[compile][bundle]") {
     CHECK(entry.name == written.name);
     CHECK(entry.bound == written.bound);
     CHECK(entry.predicted_us == written.predicted_us);
+    CHECK(entry.has_last_row == written.has_last_row);
     CHECK(bundle->document(i) == written.document);
     REQUIRE(entry.partitions.size() == 1);
     REQUIRE(entry.weights.size() == 2);

@@ -57,7 +57,8 @@ struct BundleEntry {
   std::string name;                                        ///< empty: the bundle has no template
   std::map<std::string, std::int64_t, std::less<>> bound;  ///< value of each symbol
   double predicted_us = 0;                                 ///< of a run; only with a template
-  std::size_t document = 0;                                ///< section
+  bool has_last_row = false;  ///< for a token loop: logits of the last token alone
+  std::size_t document = 0;   ///< section
   std::vector<BundlePartition> partitions;
   std::vector<std::size_t> weights;  ///< places in Bundle::weights; no two have one name
 };
@@ -156,6 +157,7 @@ struct BundleContent {
     std::string name;  ///< as `bound` and `predicted_us`, of use with a template only
     std::map<std::string, std::int64_t, std::less<>> bound;
     double predicted_us = 0;
+    bool has_last_row = false;
     std::string document;
     std::vector<PartitionPiece> partitions;
     std::vector<std::pair<std::string, Tensor>> weights;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/generate_section.hpp"
 #include "npu/partition/metrics.hpp"
 #include "passes/padding/pad_graph.hpp"
 #include "runtime/place_model.hpp"
@@ -22,7 +23,8 @@ constexpr std::size_t kMostSamples = 25;
 double predicted_us(const Template& model, const SizeBindings& bucket,
                     const CompileModelOptions& options, Diagnostics& diagnostics) {
   Diagnostics found;  // how each size is placed is of no interest
-  Graph graph = bucket_graph(model, bucket, found);
+  std::optional<Graph> last_row = last_row_graph(model, bucket, found);
+  Graph graph = last_row ? *std::move(last_row) : bucket_graph(model, bucket, found);
   PlacedModel placed;
   if (!found.has_errors()) placed = place_model(graph, options.where, options.load_ops, found);
   for (const Diagnostic& fault : found.entries()) {
@@ -47,6 +49,16 @@ std::string bucket_name(const SizeBindings& bucket) {
 
 Graph bucket_graph(const Template& model, const SizeBindings& bucket, Diagnostics& diagnostics) {
   return pad_graph(model, bucket, diagnostics).graph;
+}
+
+std::optional<Graph> last_row_graph(const Template& model, const SizeBindings& bucket,
+                                    Diagnostics& diagnostics) {
+  Diagnostics faults;  // those of roles are told where a token loop begins
+  const auto roles = read_generate_roles(model.document(), model.file(), faults);
+  if (!roles || faults.has_errors()) return std::nullopt;
+  PaddedGraph padded = pad_graph(model, bucket, diagnostics, {.last_row_of = roles->logits});
+  if (!padded.has_last_row) return std::nullopt;
+  return std::move(padded.graph);
 }
 
 std::vector<SizeBindings> checked_buckets(const Template& model,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ std::string bucket_name(const SizeBindings& bucket);
 /// has the certificate that says so (npu.padding). Collects faults, nodes without a rule among
 /// them.
 Graph bucket_graph(const Template& model, const SizeBindings& bucket, Diagnostics& diagnostics);
+
+/// The same for a token loop: a decoder's logits (npu.generate of npu-ir(5)) are those of the last
+/// token alone. Nothing if the model is no decoder, if the choice has one token, or if computing
+/// one row of logits takes as much as computing all.
+std::optional<Graph> last_row_graph(const Template& model, const SizeBindings& bucket,
+                                    Diagnostics& diagnostics);
 
 /// The choices in a sorted list. Throws Error kUsage for a name that the template does not have, a
 /// symbol without a value, a value outside of its range, a choice that stands there twice, none, or

@@ -146,6 +146,12 @@ AskedSizes asked_sizes(const Template& model,
 ChosenEntry choose_entry(const std::vector<BundleEntry>& entries, const Template& model,
                          const AskedSizes& asked) {
   check_entries(entries, model);
+  if (std::all_of(entries.begin(), entries.end(),
+                  [](const BundleEntry& entry) { return entry.has_last_row; })) {
+    throw Error(ErrorCode::kUnsupported,
+                "all entries give the logits of the last token alone: use --generate",
+                {.file = model.file()});
+  }
   const auto has_room = [&](const BundleEntry& entry) {
     return std::all_of(asked.begin(), asked.end(), [&](const auto& size) {
       return size.second.value <= entry.bound.find(size.first)->second;
@@ -158,7 +164,7 @@ ChosenEntry choose_entry(const std::vector<BundleEntry>& entries, const Template
   };
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (!has_room(entries[i])) continue;
+    if (entries[i].has_last_row || !has_room(entries[i])) continue;
     if (!best || cost(entries[i]) < cost(entries[*best])) best = i;
   }
   if (!best) refuse_sizes(entries, asked);

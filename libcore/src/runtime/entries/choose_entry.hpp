@@ -32,9 +32,10 @@ struct ChosenEntry {
   SizeBindings valid;  ///< one for each symbol: what was asked for, else the entry's own
 };
 
-/// The entry with room for all sizes that takes the least predicted time. Throws Error kInfeasible
-/// with the option of npu-compile that helps if there is none, or if a size is outside of its
-/// range; kParse if the entries do not fit the template.
+/// The entry with room for all sizes that takes the least predicted time; none of those that give
+/// the logits of the last token alone. Throws Error kInfeasible with the option of npu-compile that
+/// helps if there is none, or if a size is outside of its range; kParse if the entries do not fit
+/// the template; kUnsupported if all are for a token loop.
 ChosenEntry choose_entry(const std::vector<BundleEntry>& entries, const Template& model,
                          const AskedSizes& asked);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operation behind npu-compile --buckets: binds a template to each choice of its sizes and
-// compiles what comes out as any document. Choices are compiled one after another, in the order of
-// their sizes, so the bundle does not depend on how they were asked for; what they have in common
-// is found when the bundle is written. The cost is that of the backends.
+// compiles what comes out as any document; of a decoder, a choice of several tokens gives a second
+// entry for the token loop, with one row of logits. Choices are compiled one after another, in the
+// order of their sizes, so the bundle does not depend on how they were asked for; what they have in
+// common is found when the bundle is written. The cost is that of the backends.
 #include "runtime/entries/compile_entries.hpp"
 
 #include <algorithm>
@@ -45,10 +46,31 @@ void add_about(const std::string& entry, const Diagnostics& from, Diagnostics& t
 /// A choice of sizes on its way to a bundle.
 struct PreparedEntry {
   std::string name;
-  Graph graph;
-  Diagnostics found;
-  PreparedCompile compile;
+  SizeBindings bound;
+  bool has_last_row = false;
+  Graph graph = {};
+  Diagnostics found = {};
+  PreparedCompile compile = {};
 };
+
+/// The graphs of all choices, in order; behind that of all rows the one of the last row.
+std::vector<PreparedEntry> entry_graphs(const Template& model,
+                                        const std::vector<SizeBindings>& buckets) {
+  std::vector<PreparedEntry> entries;
+  for (const SizeBindings& bucket : buckets) {
+    PreparedEntry& entry = entries.emplace_back();
+    entry.name = bucket_name(bucket);
+    entry.bound = bucket;
+    entry.graph = bucket_graph(model, bucket, entry.found);
+    if (entry.found.has_errors()) break;
+    PreparedEntry loop{.name = entry.name + " last", .bound = bucket, .has_last_row = true};
+    if (auto graph = last_row_graph(model, bucket, loop.found)) {
+      loop.graph = *std::move(graph);
+      entries.push_back(std::move(loop));
+    }
+  }
+  return entries;
+}
 
 /// What compiles together with other entries, by entry.
 std::vector<KnownPartitions> joined_partitions(std::vector<PreparedEntry>& prepared,
@@ -156,11 +178,8 @@ CompileEntriesResult compile_entries(const Template& model,
   CompileEntriesResult result;
   result.content.entries.clear();
   CompileCache cache(options.cache);
-  std::vector<PreparedEntry> prepared(buckets.size());
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    PreparedEntry& entry = prepared[i];
-    entry.name = bucket_name(buckets[i]);
-    entry.graph = bucket_graph(model, buckets[i], entry.found);
+  std::vector<PreparedEntry> prepared = entry_graphs(model, buckets);
+  for (PreparedEntry& entry : prepared) {
     if (!entry.found.has_errors()) {
       entry.compile = prepare_compile(entry.graph, options, cache, entry.found);
     }
@@ -169,7 +188,7 @@ CompileEntriesResult compile_entries(const Template& model,
     return result;
   }
   std::vector<KnownPartitions> known = joined_partitions(prepared, cache);
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
+  for (std::size_t i = 0; i < prepared.size(); ++i) {
     PreparedEntry& from = prepared[i];
     CompileModelResult compiled = finish_compile(from.graph, std::move(from.compile), options,
                                                  cache, std::move(known[i]), from.found);
@@ -180,8 +199,9 @@ CompileEntriesResult compile_entries(const Template& model,
     const double us = predicted.total_ms(metrics.predicted_us) * 1000;
     BundleContent::Entry& entry = compiled.content.entries.front();
     entry.name = from.name;
-    entry.bound = buckets[i];
+    entry.bound = from.bound;
     entry.predicted_us = us;
+    entry.has_last_row = from.has_last_row;
     if (result.entries.empty()) {
       result.content = std::move(compiled.content);
     } else {

@@ -98,12 +98,12 @@ SessionModel::SessionModel(std::unique_ptr<Session> session, const Json* documen
 
 std::unique_ptr<SessionModel> SessionModel::open(const Bundle& bundle,
                                                  const RunModelOptions& options,
-                                                 Diagnostics& diagnostics) {
+                                                 SessionLogits logits, Diagnostics& diagnostics) {
   std::optional<Json> document;
   if (!bundle.template_document().empty()) {
     document = parse_json(bundle.template_document(), bundle.name() + " (template)");
   }
-  auto session = Session::open(bundle, options, diagnostics);
+  auto session = Session::open(bundle, options, logits, diagnostics);
   if (session == nullptr || diagnostics.has_errors()) return nullptr;
   auto model = std::make_unique<SessionModel>(std::move(session), document ? &*document : nullptr,
                                               bundle.name());

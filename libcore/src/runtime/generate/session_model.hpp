@@ -26,9 +26,10 @@ class SessionModel : public StepModel {
   SessionModel(std::unique_ptr<Session> session, const Json* document, const std::string& file);
 
   /// The decoder that a bundle or a document holds; `options` as for run_bundle and run_model.
-  /// Collects faults; null if there are any.
+  /// Collects faults; null if there are any. `logits` says what steps are to give, as far as the
+  /// bundle has such entries.
   static std::unique_ptr<SessionModel> open(const Bundle& bundle, const RunModelOptions& options,
-                                            Diagnostics& diagnostics);
+                                            SessionLogits logits, Diagnostics& diagnostics);
   static std::unique_ptr<SessionModel> open(Graph graph, const RunModelOptions& options,
                                             Diagnostics& diagnostics);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps every entry of a model loaded, on the same open devices, and the states that they share. A
+// Keeps the entries of a model loaded, on the same open devices, and the states that they share. A
 // step is one run of an executor: its inputs are padded as a request of npu-run is, its outputs are
 // cut by what the template says of their sizes, and states do not leave their devices. Blobs that
 // serve several entries are loaded once.
@@ -25,13 +25,32 @@
 namespace npu {
 namespace {
 
-/// The shape of a tensor at sizes that are valid; that of the entry if it does not vary.
+/// The shape of a tensor at sizes that are valid; that of the entry if it does not vary, or if the
+/// entry has cut it to one row.
 Shape valid_shape(const Template& model, const TensorInfo& info, const SizeBindings& valid) {
   const SizeShape* sizes = model.shape(info.name);
-  if (sizes == nullptr) return info.shape;
+  if (sizes == nullptr || sizes->size() != info.shape.size()) return info.shape;
   Shape shape;
-  for (const SizeExpression& size : *sizes) shape.push_back(size.evaluate(valid));
+  for (std::size_t d = 0; d < info.shape.size(); ++d) {
+    const bool is_row = info.shape[d] == 1;
+    shape.push_back(is_row ? 1 : (*sizes)[d].evaluate(valid));
+  }
   return shape;
+}
+
+/// The places of the entries that a session has.
+std::vector<std::size_t> wanted_entries(const Bundle& bundle, SessionLogits logits) {
+  std::vector<std::size_t> wanted;
+  const std::vector<BundleEntry>& entries = bundle.entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const bool suits = entries[i].has_last_row == (logits == SessionLogits::kLastRow);
+    const bool has_other =
+        std::any_of(entries.begin(), entries.end(), [&](const BundleEntry& other) {
+          return other.bound == entries[i].bound && other.has_last_row != entries[i].has_last_row;
+        });
+    if (suits || !has_other) wanted.push_back(i);
+  }
+  return wanted;
 }
 
 }  // namespace
@@ -159,7 +178,7 @@ Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Session::~Session() = default;
 
 std::unique_ptr<Session> Session::open(const Bundle& bundle, const RunModelOptions& options,
-                                       Diagnostics& diagnostics) {
+                                       SessionLogits logits, Diagnostics& diagnostics) {
   const auto start = Clock::now();
   auto parts = std::make_unique<Parts>();
   parts->options = options;
@@ -173,7 +192,8 @@ std::unique_ptr<Session> Session::open(const Bundle& bundle, const RunModelOptio
   }
   const auto models = std::make_shared<LoadedModels>();
   OpenDevices devices;
-  for (std::size_t i = 0; i < bundle.entries().size() && !diagnostics.has_errors(); ++i) {
+  for (const std::size_t i : wanted_entries(bundle, logits)) {
+    if (diagnostics.has_errors()) break;
     const BundleEntry& stated = bundle.entries()[i];
     parts->entries.push_back({stated.name, stated.bound, stated.predicted_us});
     LoadedEntry& entry = *parts->loaded.emplace_back(std::make_unique<LoadedEntry>());

@@ -18,6 +18,10 @@
 
 namespace npu {
 
+/// Which entries of a bundle a session has, where there are two for the same sizes: that for a
+/// token loop, with the logits of the last token, or the one with those of all tokens.
+enum class SessionLogits : std::uint8_t { kLastRow, kAllRows };
+
 /// A model that remembers: the programs of all entries of a bundle, or of one document, and the
 /// states that they share on the devices. For one thread.
 class Session {
@@ -28,11 +32,11 @@ class Session {
     double predicted_us = 0;
   };
 
-  /// Loads every entry of a bundle, which has to outlive the session; nothing is compiled. States
+  /// Loads the entries of a bundle, which has to outlive the session; nothing is compiled. States
   /// have their first value. Collects faults; null if there are any. Throws Error if entries
   /// disagree about a state.
   static std::unique_ptr<Session> open(const Bundle& bundle, const RunModelOptions& options,
-                                       Diagnostics& diagnostics);
+                                       SessionLogits logits, Diagnostics& diagnostics);
   /// Places and compiles a document, as run_model does; it has one entry.
   static std::unique_ptr<Session> open(Graph graph, const RunModelOptions& options,
                                        Diagnostics& diagnostics);
@@ -63,7 +67,7 @@ class Session {
   /// Bytes that the last step copied within a device, or moved between devices, of states alone.
   std::int64_t copied_bytes() const;
   std::int64_t transfer_bytes() const;
-  /// Of loading all entries.
+  /// Of loading the entries.
   double load_ms() const noexcept;
 
  private:

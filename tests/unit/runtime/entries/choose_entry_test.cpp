@@ -54,6 +54,20 @@ std::string error_of(const std::function<void()>& body, ErrorCode code) {
 
 }  // namespace
 
+TEST_CASE("entries: those of a token loop are for nobody else", "[runtime][entries]") {
+  const Template model = sized();
+  std::vector<BundleEntry> entries = ladder();
+  entries[0].has_last_row = true;
+  CHECK(choose_entry(entries, model, sizes({{"ids", {1, 20}}})).index == 2);
+  for (BundleEntry& entry : entries) entry.has_last_row = true;
+  CHECK_THAT(error_of(
+                 [&] {
+                   choose_entry(entries, model, sizes({{"ids", {1, 20}}}));
+                 },
+                 ErrorCode::kUnsupported),
+             Catch::Contains("the last token alone"));
+}
+
 TEST_CASE("entries: sizes come from the shapes of inputs", "[runtime][entries]") {
   AskedSizes asked = sizes({{"ids", {2, 40}}});
   CHECK(asked.at("B").value == 2);

@@ -95,7 +95,7 @@ TEST_CASE("opencl: the logits of a text are the same by chunks of any size",
   INFO(test::text_of(diagnostics));
   REQUIRE_FALSE(diagnostics.has_errors());
   const auto bundle = Bundle::from_bytes(bundle_bytes(compiled.content), "decoder.npub");
-  const auto model = SessionModel::open(*bundle, {}, diagnostics);
+  const auto model = SessionModel::open(*bundle, {}, SessionLogits::kAllRows, diagnostics);
   REQUIRE(model != nullptr);
   REQUIRE(model->entries().size() == 4);
   for (const StateUse& use : model->session().states()) {

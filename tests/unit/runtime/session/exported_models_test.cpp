@@ -110,7 +110,7 @@ struct FamilyDecoder {
     INFO(text_of(diagnostics));
     REQUIRE_FALSE(diagnostics.has_errors());
     bundle = Bundle::from_bytes(bundle_bytes(compiled.content), name + ".npub");
-    model = SessionModel::open(*bundle, {}, diagnostics);
+    model = SessionModel::open(*bundle, {}, SessionLogits::kAllRows, diagnostics);
     REQUIRE(model != nullptr);
   }
 };
