@@ -221,8 +221,10 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
                             std::size_t offset, std::size_t size, const void* data,
                             cl_uint wait_count, const cl_event* wait, cl_event* event) {
-  return pass(__func__, &clEnqueueWriteBuffer, queue, buffer, blocking, offset, size, data,
-              wait_count, wait, event);
+  const cl_int code = pass(__func__, &clEnqueueWriteBuffer, queue, buffer, blocking, offset, size,
+                           data, wait_count, wait, event);
+  if (code == CL_SUCCESS && event != nullptr) layer().make(kEvent);
+  return code;
 }
 cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
                            std::size_t offset, std::size_t size, void* data, cl_uint wait_count,
