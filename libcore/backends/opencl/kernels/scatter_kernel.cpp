@@ -264,7 +264,7 @@ class ScatterWriter {
 
   std::string scattered(const Index& at) {
     if (!source_.valid()) return operand(emitter_, node_, "value", {}, dtype_);
-    const std::string value = emitter_.element(source_, at);
+    std::string value = emitter_.element(source_, at);
     if (!is_index_add()) return value;
     return "(" + operand(emitter_, node_, "alpha", {}, dtype_) + " * " + value + ")";
   }

@@ -18,6 +18,9 @@
 namespace npu::opencl {
 namespace {
 
+/// Of a cache: 2 x 12 x 4 floats.
+constexpr std::uint64_t kStateBytes = 384;
+
 struct NodeSpec {
   std::string name;  ///< also of its result
   std::string op;
@@ -146,7 +149,7 @@ void check_copied(const SubIr& sub_ir, const std::vector<std::string>& outputs,
   CHECK_FALSE(alias.is_in_place);
   CHECK_FALSE(made.any_touches(PlaceKind::kOutput, alias.output));
   CHECK(made.any_touches(PlaceKind::kScratch, alias.offset));
-  CHECK(alias.offset + 2 * 12 * 4 * 4 <= made.plan().scratch_bytes);
+  CHECK(alias.offset + kStateBytes <= made.plan().scratch_bytes);
   // Nothing else lies there from when it is written on.
   bool is_written = false;
   for (std::size_t i = 0; i < made.plan().launches.size(); ++i) {
@@ -287,7 +290,7 @@ TEST_CASE("state: one is copied that no chain of writes in part leads to") {
                             .graph({"a", "b"}));
   for (const PlanAlias& alias : swapped.plan().aliases) CHECK_FALSE(alias.is_in_place);
   CHECK(swapped.plan().aliases.at(0).offset != swapped.plan().aliases.at(1).offset);
-  CHECK(swapped.plan().scratch_bytes >= 2 * 2 * 12 * 4 * 4);
+  CHECK(swapped.plan().scratch_bytes >= 2 * kStateBytes);
   for (std::uint64_t i = 0; i < 2; ++i) CHECK_FALSE(swapped.any_touches(PlaceKind::kOutput, i));
 }
 
