@@ -3,11 +3,14 @@
 // states have, against the device "cpu". Nothing is copied, and nothing crosses to the host.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
+#include "npu/passes/tag.hpp"
 #include "npu/runtime/compare.hpp"
+#include "npu/target/target.hpp"
 #include "opencl_device.hpp"
 #include "runtime/session/session.hpp"
 #include "test_paths.hpp"
@@ -57,17 +60,33 @@ Graph windows_graph(const std::string& dtype) {
   return graph;
 }
 
+std::unique_ptr<Session> open_graph(Graph graph, RunModelOptions options) {
+  options.executor.threads = 1;
+  options.cache.enabled = false;
+  Diagnostics diagnostics;
+  auto session = Session::open(std::move(graph), options, diagnostics);
+  for (const std::string& error : errors_of(diagnostics)) UNSCOPED_INFO(error);
+  REQUIRE(session != nullptr);
+  return session;
+}
+
 std::unique_ptr<Session> open_on(const std::string& dtype, const std::string& device) {
   RunModelOptions options;
   options.where.target = "opencl";
   options.where.devices = {device};
-  options.executor.threads = 1;
-  options.cache.enabled = false;
+  return open_graph(windows_graph(dtype), options);
+}
+
+/// One node on the CPU, all others on the device.
+std::unique_ptr<Session> open_split(const std::string& node) {
+  Graph graph = windows_graph("float32");
+  TagOptions tags;
+  tags.force.push_back({"cpu", node});
   Diagnostics diagnostics;
-  auto session = Session::open(windows_graph(dtype), options, diagnostics);
+  tag_ops(graph, load_target("opencl"), tags, diagnostics);
   for (const std::string& error : errors_of(diagnostics)) UNSCOPED_INFO(error);
-  REQUIRE(session != nullptr);
-  return session;
+  REQUIRE_FALSE(diagnostics.has_errors());
+  return open_graph(std::move(graph), {});
 }
 
 /// Small whole numbers, which every dtype has.
@@ -147,6 +166,29 @@ TEST_CASE("opencl: states are written where they lie, in every way and dtype",
     const auto fresh = open_on(dtype, "cpu");
     const auto inputs = inputs_at(*fresh, 3);
     CHECK(same_bits(found->step(0, inputs, {}), fresh->step(0, inputs, {})));
+  }
+}
+
+TEST_CASE("opencl: states that the CPU reads, or writes, too, have the same values",
+          "[runtime][session][long]") {
+  if (!use_backends() || !may_use_opencl()) return;
+  // What reads states before they are written, what reads them behind that, and a write.
+  for (const std::string node : {"old", "new", "a1", "c1"}) {
+    CAPTURE(node);
+    const auto found = open_split(node);
+    const auto expected = open_on("float32", "cpu");
+    for (std::int64_t step = 0; step < 5; ++step) {
+      CAPTURE(step);
+      const auto inputs = inputs_at(*expected, step);
+      CHECK(same_bits(found->step(0, inputs, {}), expected->step(0, inputs, {})));
+      CHECK(found->transfer_bytes() > 0);
+      const auto values = found->state_values();
+      const auto wanted = expected->state_values();
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        CAPTURE(values[i].name);
+        CHECK(same_bits({values[i].tensor}, {wanted[i].tensor}));
+      }
+    }
   }
 }
 
