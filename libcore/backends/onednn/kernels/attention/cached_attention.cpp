@@ -139,6 +139,7 @@ NPU_INLINE void attend_tile(const Part& part, std::int64_t row, std::int64_t beg
   float shrink[kRows];
   for (int r = 0; r < kRows; ++r) {
     float* const each = scores + r * kBlock;
+    if (call.cap != 0.0F) Isa::cap_scores(each, length, call.cap);
     const Range range = part.range_of(row + r);
     const std::int64_t from = std::clamp<std::int64_t>(range.begin - begin, 0, length);
     const std::int64_t to = std::clamp<std::int64_t>(range.end - begin, 0, count);
@@ -197,8 +198,13 @@ NPU_INLINE void join_row(const Part& part, std::int64_t count, std::int64_t row)
   const std::int64_t apart = part.parts->slot_floats;
   float most = kLowest;
   for (std::int64_t s = 0; s < count; ++s) most = std::max(most, part.slot.most[s * apart + row]);
+  float sink = kLowest;
+  if (call.has_sinks) {
+    sink = part.operands->sinks[call.sink_offsets[part.plane_of(row)]];
+    most = std::max(most, sink);
+  }
   const float base = most == kLowest ? 0.0F : most;
-  float total = 0.0F;
+  float total = exp_vector_negative(V{} + (sink - base))[0];  // 0 without one
   for (std::int64_t s = 0; s < count; ++s) {
     float& each = part.slot.most[s * apart + row];
     each = exp_vector_negative(V{} + (each - base))[0];  // from now on what the part counts
@@ -329,6 +335,7 @@ CachedAttention::Operands CachedAttention::bind(Addresses addresses) const {
   operands.value = in.next<const std::byte>();
   operands.positions = in.next_if<const std::int64_t>(ranges.has_positions);
   operands.valid = in.next_if<const std::int64_t>(ranges.has_valid);
+  operands.sinks = in.next_if<const float>(has_sinks);
   operands.result = in.next<std::byte>();
   operands.scratch = in.next<float>();
   return operands;
@@ -378,7 +385,10 @@ Footprint footprint(const CachedAttention& kernel) {
       .read(planes_span(kernel.key_offsets, planes, keys, kernel.key_strides[0], width, 1), size)
       .read(planes_span(kernel.value_offsets, planes, keys, kernel.value_strides[0], values, 1),
             size);
+  require(std::isfinite(kernel.cap), "'cap' is no number");
   kernel.ranges.check(builder, kernel.queries);
+  require(kernel.has_sinks == !kernel.sink_offsets.empty(), "'sink_offsets' is for sinks alone");
+  if (kernel.has_sinks) builder.read(planes_span(kernel.sink_offsets, planes, 1, 1, 1, 1), kFloat);
   builder.write(result, size);
   const Count runs = keys.value() / kRun + 1;
   const Count each = (rows * runs + kRowBlock) * (width + values + 4 * kMostLanes);

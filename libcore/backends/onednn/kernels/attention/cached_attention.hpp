@@ -16,7 +16,9 @@ namespace npu::onednn {
 
 /// softmax(scale * query key^T) value over a cache, of whose keys each query looks at a range: what
 /// lies outside of all ranges is neither read nor computed. Planes are batch times heads; in a row
-/// they may share keys and values. A query without keys gives zeros.
+/// they may share keys and values. A query without keys gives zeros. With a cap, a score s is
+/// cap * tanh(s) in front of the softmax. With sinks, each plane has one more score, which has a
+/// share of the softmax and no value.
 struct CachedAttention {
   static constexpr std::string_view kName = "cached-attention";
   DType type = DType::kFloat32;  ///< of query, key, value and result
@@ -24,6 +26,8 @@ struct CachedAttention {
   std::int64_t width = 1;        ///< of a query and a key
   std::int64_t value_width = 1;  ///< of a value and a result
   float scale = 1.0F;
+  float cap = 0.0F;  ///< 0: there is none
+  bool has_sinks = false;
   KeyRanges ranges;
 
   /// Strides in elements: [row, column].
@@ -36,6 +40,7 @@ struct CachedAttention {
   std::vector<std::int64_t> key_offsets;
   std::vector<std::int64_t> value_offsets;
   std::vector<std::int64_t> result_offsets;
+  std::vector<std::int64_t> sink_offsets;  ///< empty without; sinks are float32
 
   int threads = 1;
   VectorIsa isa = VectorIsa::kAny;
@@ -48,6 +53,7 @@ struct CachedAttention {
     const std::byte* value;
     const std::int64_t* positions;  ///< null without
     const std::int64_t* valid;      ///< null without
+    const float* sinks;             ///< null without
     std::byte* result;
     float* scratch;
   };
@@ -57,9 +63,9 @@ struct CachedAttention {
   std::int64_t visited_keys(const Operands& operands) const;
 };
 
-NPU_FIELDS(CachedAttention, type, queries, width, value_width, scale, ranges, query_strides,
-           key_strides, value_strides, result_row, query_offsets, key_offsets, value_offsets,
-           result_offsets, isa);
+NPU_FIELDS(CachedAttention, type, queries, width, value_width, scale, cap, has_sinks, ranges,
+           query_strides, key_strides, value_strides, result_row, query_offsets, key_offsets,
+           value_offsets, result_offsets, sink_offsets, isa);
 Footprint footprint(const CachedAttention& kernel);
 
 }  // namespace npu::onednn

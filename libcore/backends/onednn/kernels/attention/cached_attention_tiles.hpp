@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/base/exponentials.hpp"
 #include "kernels/base/gemm_micro_kernel.hpp"
 #include "kernels/base/simd.hpp"
 
@@ -133,6 +134,14 @@ NPU_INLINE void multiply_keys(const ScoresTile& call) {
   }
 }
 
+/// Scores s become cap * tanh(s).
+template <typename V>
+NPU_INLINE void cap_each(float* scores, std::int64_t count, float cap) {
+  for (std::int64_t i = 0; i < count; i += kLanesOf<V>) {
+    store_vector(scores + i, tanh_vector<kIsWide<V>>(load_vector<V>(scores + i)) * cap);
+  }
+}
+
 template <typename V, bool kHasFma, int kRows, int kVectors, typename Load>
 NPU_INLINE void add_columns(const ValuesTile& call, std::int64_t column, const Load& load) {
   V sums[kRows][kVectors];
@@ -195,6 +204,9 @@ NPU_INLINE void add_values(const ValuesTile& call) {
 // Functions of their own: among other loops, GCC would keep the sums in memory.
 struct Anywhere {
   using V = NarrowFloats;
+  [[gnu::noinline]] static void cap_scores(float* scores, std::int64_t count, float cap) {
+    cap_each<V>(scores, count, cap);
+  }
   template <typename T, int kRows>
   [[gnu::noinline]] static void scores(const ScoresTile& call) {
     multiply_keys<V, false, T, kRows>(call);
@@ -206,6 +218,10 @@ struct Anywhere {
 };
 struct Avx2 {
   using V = NarrowFloats;
+  [[gnu::noinline]] NPU_TARGET_AVX2 static void cap_scores(float* scores, std::int64_t count,
+                                                           float cap) {
+    cap_each<V>(scores, count, cap);
+  }
   template <typename T, int kRows>
   [[gnu::noinline]] NPU_TARGET_AVX2 static void scores(const ScoresTile& call) {
     multiply_keys<V, true, T, kRows>(call);
@@ -217,6 +233,10 @@ struct Avx2 {
 };
 struct Avx512 {
   using V = Float16;
+  [[gnu::noinline]] NPU_TARGET_AVX512 static void cap_scores(float* scores, std::int64_t count,
+                                                             float cap) {
+    cap_each<V>(scores, count, cap);
+  }
   template <typename T, int kRows>
   [[gnu::noinline]] NPU_TARGET_AVX512 static void scores(const ScoresTile& call) {
     multiply_keys<V, true, T, kRows>(call);

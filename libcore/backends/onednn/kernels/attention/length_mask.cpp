@@ -22,8 +22,9 @@ void LengthMask::run(const Operands& operands) const {
   for (std::int64_t i = 0; i < queries; ++i) {
     const auto [begin, end] = ranges.of(i, operands.positions, operands.valid);
     std::byte* const row = operands.target + i * ranges.keys;
-    std::memset(row, 0, static_cast<std::size_t>(ranges.keys));
-    if (begin < end) std::memset(row + begin, 1, static_cast<std::size_t>(end - begin));
+    const int seen = is_opposite ? 0 : 1;
+    std::memset(row, 1 - seen, static_cast<std::size_t>(ranges.keys));
+    if (begin < end) std::memset(row + begin, seen, static_cast<std::size_t>(end - begin));
   }
 }
 

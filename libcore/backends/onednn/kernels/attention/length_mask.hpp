@@ -12,11 +12,12 @@
 
 namespace npu::onednn {
 
-/// Which keys of a cache each query looks at, as a byte for each: 1 or 0.
+/// Which keys of a cache each query looks at, as a byte for each: 1 or 0, or the opposite.
 struct LengthMask {
   static constexpr std::string_view kName = "length-mask";
   std::int64_t queries = 1;
   KeyRanges ranges;
+  bool is_opposite = false;
 
   struct Operands {
     const std::int64_t* positions;  ///< null without
@@ -27,7 +28,7 @@ struct LengthMask {
   void run(const Operands& operands) const;
 };
 
-NPU_FIELDS(LengthMask, queries, ranges);
+NPU_FIELDS(LengthMask, queries, ranges, is_opposite);
 Footprint footprint(const LengthMask& kernel);
 
 }  // namespace npu::onednn

@@ -198,6 +198,12 @@ std::vector<Kernel> samples() {
     cached.key_offsets = {300 * 7, 0};
     cached.value_offsets = {0, 300 * 9};
     result.emplace_back(cached);
+    cached.cap = 30;
+    cached.has_sinks = true;
+    cached.sink_offsets = {5, 0};
+    result.emplace_back(cached);
+    cached.has_sinks = false;
+    cached.sink_offsets.clear();
   }
   result.emplace_back(LengthMask{3, {19, true, true, true, 4}});
   SqueezeExcite excite;

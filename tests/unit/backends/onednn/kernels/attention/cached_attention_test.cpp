@@ -24,6 +24,7 @@ struct CachedCase {
   std::vector<std::int64_t> valid;  ///< one number, or none
   CachedAttention kernel;
   std::vector<float> query, key, value;
+  std::vector<float> sinks;  ///< by plane, or none
 
   CachedCase(std::int64_t queries, std::int64_t capacity, std::int64_t width,
              std::int64_t value_width, std::int64_t share)
@@ -47,6 +48,15 @@ struct CachedCase {
     value = random_floats(heads * capacity * value_width, 3);
   }
 
+  void set_sinks() {
+    kernel.has_sinks = true;
+    // Two planes have one of another place; of some draws the last is out of sight of all scores.
+    for (std::int64_t plane = 0; plane < heads * shared; ++plane) {
+      kernel.sink_offsets.push_back(heads * shared - 1 - plane);
+    }
+    sinks = random_floats(heads * shared, 4);
+    sinks.back() = -300;
+  }
   void set_positions(std::int64_t first) {
     positions.clear();
     for (std::int64_t i = 0; i < kernel.queries; ++i) positions.push_back(first + i);
@@ -84,6 +94,9 @@ struct CachedCase {
       for (std::int64_t q = 0; q < kernel.queries; ++q) {
         std::vector<double> sums(static_cast<std::size_t>(kernel.value_width));
         double total = 0;
+        if (kernel.has_sinks) {
+          total = std::exp(at(sinks, kernel.sink_offsets[static_cast<std::size_t>(plane)]));
+        }
         for (std::int64_t k = 0; k < capacity; ++k) {
           if (!sees(q, k)) continue;
           const std::int64_t row = plane / shared * capacity + k;
@@ -92,7 +105,9 @@ struct CachedCase {
             score += at(query, (plane * kernel.queries + q) * kernel.width + c) *
                      at(key, row * kernel.width + c);
           }
-          const double weight = std::exp(score * 1.25);
+          score *= 1.25;
+          if (kernel.cap != 0) score = static_cast<double>(kernel.cap) * std::tanh(score);
+          const double weight = std::exp(score);
           total += weight;
           for (std::size_t c = 0; c < sums.size(); ++c) {
             sums[c] += weight * at(value, row * kernel.value_width + static_cast<std::int64_t>(c));
@@ -110,6 +125,7 @@ struct CachedCase {
             bytes(value),
             kernel.ranges.has_positions ? positions.data() : nullptr,
             kernel.ranges.has_valid ? valid.data() : nullptr,
+            kernel.has_sinks ? sinks.data() : nullptr,
             bytes(result),
             scratch.data()};
   }
@@ -158,6 +174,21 @@ TEST_CASE("CachedAttention is attention over the keys that a query sees", "[oned
   one.check();
 }
 
+TEST_CASE("CachedAttention caps scores, and counts sinks", "[onednn][kernels]") {
+  const std::int64_t queries = GENERATE(1, 8, 9, 70);
+  const bool has_sinks = GENERATE(false, true);
+  const float cap = GENERATE(0.0F, 3.0F, -0.5F);
+  CachedCase one(queries, 700, 20, 37, 3);
+  one.kernel.cap = cap;
+  if (has_sinks) one.set_sinks();
+  one.set_positions(GENERATE(0, 300));
+  one.check();
+  // A query that sees no key, and one sink.
+  one.kernel.ranges = {700, false, true, false, 0};
+  one.valid = {0};
+  one.check();
+}
+
 TEST_CASE("CachedAttention takes any positions and lengths", "[onednn][kernels]") {
   std::mt19937 engine(7);
   const auto draw = [&](std::int64_t low, std::int64_t high) {
@@ -173,6 +204,8 @@ TEST_CASE("CachedAttention takes any positions and lengths", "[onednn][kernels]"
     ranges.window = ranges.has_positions && draw(0, 1) == 1 ? draw(1, capacity + 3) : 0;
     one.valid = {draw(-1, capacity + 2)};
     one.set_positions(draw(-2, capacity));
+    if (draw(0, 2) == 0) one.set_sinks();
+    if (draw(0, 2) == 0) one.kernel.cap = static_cast<float>(draw(1, 9));
     if (draw(0, 3) == 0) one.positions.back() = one.positions.front();  // as padding repeats
     INFO("draw " << i);
     one.check();
@@ -216,7 +249,7 @@ TEST_CASE("CachedAttention of bfloat16 rounds the result alone", "[onednn][kerne
     one.kernel.isa = isa;
     std::vector<std::uint16_t> result(expected.size());
     std::vector<float> scratch(one.kernel.scratch_bytes() / sizeof(float));
-    one.kernel.run({bytes(query), bytes(key), bytes(value), one.positions.data(), nullptr,
+    one.kernel.run({bytes(query), bytes(key), bytes(value), one.positions.data(), nullptr, nullptr,
                     bytes(result), scratch.data()});
     std::vector<float> floats;
     for (const std::uint16_t bits : result) floats.push_back(load(BFloat16{bits}));
