@@ -16,6 +16,7 @@
 #include "npu/support/ids.hpp"
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
+#include "passes/fusion/cached_attention_form.hpp"
 #include "passes/fusion/fusion_groups.hpp"
 
 namespace npu::onednn {
@@ -32,6 +33,7 @@ struct PatternRow {
 };
 constexpr auto kPatternRows = std::to_array<PatternRow>({
     {"scaled-attention", Kind::kAttention, VectorIsa::kAny},
+    {"cached-attention", Kind::kCachedAttention, VectorIsa::kAny},
     {"channel-gate", Kind::kSqueezeExcite, VectorIsa::kAny},
     {"written-gelu", Kind::kWrittenGelu, VectorIsa::kAny},
     {"linear-siblings", Kind::kSharedInput, VectorIsa::kAny},
@@ -117,14 +119,20 @@ void find_last_uses(const Graph& graph, CheckedGroups& plan) {
   plan.last_use.assign(graph.tensors().size(), -1);
   // Who reads a dequantized tensor, or a mask over keys, may read what it is made of.
   const auto read_at = [&](TensorId id, std::int32_t position) {
-    plan.last_use[index_of(id)] = std::max(plan.last_use[index_of(id)], position);
-    const NodeId producer = graph.tensor(id).producer;
+    const auto note = [&](TensorId each) {
+      plan.last_use[index_of(each)] = std::max(plan.last_use[index_of(each)], position);
+    };
+    note(id);
+    NodeId producer = graph.tensor(id).producer;
+    if (producer.valid() && is_opposite_length_mask(graph, producer)) {
+      const TensorId mask = graph.node(producer).inputs[0];
+      note(mask);
+      producer = graph.tensor(mask).producer;
+    }
     if (!producer.valid()) return;
     const std::string& op_type = graph.node(producer).op_type;
     if (!is_dequantization(op_type) && op_type != "npu.length_mask") return;
-    for (const TensorId below : graph.node(producer).inputs) {
-      plan.last_use[index_of(below)] = std::max(plan.last_use[index_of(below)], position);
-    }
+    for (const TensorId below : graph.node(producer).inputs) note(below);
   };
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     if (plan.dead[i]) continue;
@@ -150,6 +158,8 @@ void take_groups(const Graph& graph, VectorIsa isa, CheckedGroups& plan) {
   for (const npu::FusionGroup& group : plan_fusion(graph, options).groups) {
     const PatternRow* row = find_row(group.pattern);
     if (row == nullptr || plan.dead[index_of(group.nodes.front())]) continue;
+    // An attention that is one op is lowered as that.
+    if (row->kind == Kind::kCachedAttention && group.nodes.size() == 1) continue;
     for (const NodeId id : group.nodes) {
       plan.group_of[index_of(id)] = static_cast<std::int32_t>(plan.groups.size());
     }

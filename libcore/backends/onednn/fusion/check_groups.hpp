@@ -15,6 +15,7 @@ struct KernelGroup {
   enum class Kind : std::uint8_t {
     kEpilogue,         ///< an anchor, then element-wise nodes and aliases on its only result
     kAttention,        ///< product, scale, mask, softmax, product
+    kCachedAttention,  ///< the same, and perhaps a cap and sinks, with the lengths of a cache
     kSharedInput,      ///< linear nodes with one input: one product, of which each result is a part
     kWrittenGelu,      ///< what makes up a GELU, its product or half last
     kSqueezeExcite,    ///< mean, layer, activation, layer, gate, product

@@ -57,7 +57,7 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"aten.baddbmm", lower_addmm},
     {"aten.batch_norm", lower_batch_norm},
     {"aten.bitwise_and", lower_typed_binary},
-    {"aten.bitwise_not", lower_typed_unary},
+    {"aten.bitwise_not", lower_opposite},
     {"aten.bitwise_or", lower_typed_binary},
     {"aten.bitwise_xor", lower_typed_binary},
     {"aten.bmm", lower_matmul},
@@ -138,7 +138,7 @@ constexpr auto kRows = std::to_array<LoweringRow>({
     {"aten.log_sigmoid", lower_unary},
     {"aten.log_softmax", lower_softmax},
     {"aten.logical_and", lower_typed_binary},
-    {"aten.logical_not", lower_typed_unary},
+    {"aten.logical_not", lower_opposite},
     {"aten.logical_or", lower_typed_binary},
     {"aten.logical_xor", lower_typed_binary},
     {"aten.lstm", lower_recurrence},
@@ -278,6 +278,8 @@ GroupFunction find_group_lowering(KernelGroup::Kind kind) {
       return nullptr;
     case Kind::kAttention:
       return lower_attention_group;
+    case Kind::kCachedAttention:
+      return lower_cached_attention_group;
     case Kind::kSharedInput:
       return lower_shared_input;
     case Kind::kWrittenGelu:

@@ -4,7 +4,8 @@
 //
 // It is found from its softmax, up to the first product and down to the second. What may stand
 // between is a limit: any element-wise ops and aliases, or what the kernel of a backend computes.
-// Attention over a cache is one op already; its mask of lengths is not computed where nothing else
+// Attention over a cache is one op, or written out with a cap or sinks, which the backends read by
+// the same function (cached_attention_form); its mask of lengths is not computed where nothing else
 // reads it.
 //
 // Only the last node has readers outside, so a block is convex; inside multi-head attention a
@@ -13,6 +14,7 @@
 #include <numeric>
 #include <queue>
 
+#include "passes/fusion/cached_attention_form.hpp"
 #include "passes/fusion/fusion_groups.hpp"
 #include "passes/fusion/node_facts.hpp"
 #include "passes/fusion/patterns.hpp"
@@ -465,24 +467,53 @@ std::int32_t length_mask_of(const FusionBuilder& builder, std::int32_t n) {
   return -1;
 }
 
+/// The nodes of an attention over a cache that is written out, whose last product is `n`. Its mask
+/// may be in another group.
+NodeList written_cached_attention(const FusionBuilder& builder, std::int32_t n) {
+  const auto form = cached_attention_form(builder.graph(), NodeId{n});
+  if (!form) return {};
+  const bool is_near =
+      builder.options().within_groups || builder.same_device(form->lengths.value, n);
+  NodeList nodes;
+  for (const NodeId id : form->nodes) {
+    if (!is_near || !builder.free(id.value) || !builder.same_device(id.value, n)) return {};
+    nodes.push_back(id.value);
+  }
+  return nodes;
+}
+
+/// Whether a node reads a mask of lengths, or its opposite, by what it is made of alone.
+bool reads_lengths(FusionBuilder& builder, std::int32_t reader, std::int32_t mask) {
+  const std::int32_t g = builder.group_of(reader);
+  if (g < 0) return false;
+  if (builder.group(g).pattern == "mask-on-read"_pattern) return true;  // its opposite
+  if (builder.group(g).pattern != "cached-attention"_pattern) return false;
+  if (length_mask_of(builder, reader) == mask) return true;
+  const auto selects = selecting_mask(builder.graph(), builder.node(reader));
+  return selects && builder.producer(selects->truth) == mask;
+}
+
 }  // namespace
 
 void match_cached_attention(FusionBuilder& builder) {
   match_each(builder, "cached-attention"_pattern, [&](std::int32_t n) {
-    return length_mask_of(builder, n) < 0 ? NodeList() : NodeList{n};
+    return length_mask_of(builder, n) < 0 ? written_cached_attention(builder, n) : NodeList{n};
   });
-  match_each(builder, "mask-on-read"_pattern, [&](std::int32_t n) {
-    if (builder.node(n).op_type != kLengthMask) return NodeList();
-    const TensorId mask = builder.node(n).outputs.front();
-    bool waits = !builder.is_output(mask);
-    builder.for_each_consumer(mask, [&](std::int32_t reader) {
-      const std::int32_t g = builder.group_of(reader);
-      const bool reads_lengths = g >= 0 && builder.group(g).pattern == "cached-attention"_pattern &&
-                                 length_mask_of(builder, reader) == n;
-      waits = waits && (reads_lengths || builder.unused(reader));
-    });
-    return waits ? NodeList{n} : NodeList();
-  });
+  // From the last one on, so that who reads an opposite is known in front of the mask.
+  match_each(
+      builder, "mask-on-read"_pattern,
+      [&](std::int32_t n) {
+        const bool is_mask = builder.node(n).op_type == kLengthMask ||
+                             is_opposite_length_mask(builder.graph(), NodeId{n});
+        if (!is_mask || builder.unused(n)) return NodeList();
+        const TensorId mask = builder.node(n).outputs.front();
+        bool waits = !builder.is_output(mask);
+        builder.for_each_consumer(mask, [&](std::int32_t reader) {
+          waits = waits && (builder.unused(reader) || reads_lengths(builder, reader, n));
+        });
+        return waits ? NodeList{n} : NodeList();
+      },
+      Order::kLastFirst);
 }
 
 void match_multi_head_attention(FusionBuilder& builder) {

@@ -111,8 +111,8 @@ FusionPlan plan_fusion(const Graph& graph, const FuseOptions& options) {
   match_integer_products(builder);
   claim_constants(builder);
   match_quantized(builder);
-  match_attention(builder, "scaled-attention"_pattern);
   match_cached_attention(builder);
+  match_attention(builder, "scaled-attention"_pattern);
   match_gates(builder, "channel-gate"_pattern);
   match_written_gelu(builder);
   merge_siblings(builder, "linear-siblings"_pattern);

@@ -170,6 +170,74 @@ TEST_CASE("onednn reads the lengths of a cache in place of their mask", "[onednn
   CHECK(compiled.error_against_cpu() < 1e-5);
 }
 
+TEST_CASE("onednn reads lengths where an attention over a cache is written out",
+          "[onednn][compiler]") {
+  const std::string form = GENERATE("capped", "sinks", "both", "both, read");
+  const std::int64_t queries = GENERATE(1, 3, 20);
+  const bool has_cap = form != "sinks";
+  const bool has_sinks = form != "capped";
+  const Shape result{1, 6, queries, 8};
+  const Shape all{1, 6, 70, 8};
+  const Shape scores{1, 6, queries, 70};
+  const Shape mask{1, 1, queries, 70};
+  GraphBuilder graph;
+  graph.input("q", result).input("k", {1, 2, 70, 8}).input("v", {1, 2, 70, 8}).input("n", {6});
+  graph.node("p", "aten.arange.start", {}, Shape{queries}, {{"start", 31}, {"end", 31 + queries}},
+             "int64");
+  graph.node("m", "npu.length_mask", {"p"}, mask,
+             {{"operands", "positions"}, {"keys", 70}, {"causal", true}}, "bool");
+  graph.node("o", "aten.bitwise_not.default", {"m"}, mask, {}, "bool");
+  for (const std::string each : {"k", "v"}) {
+    graph.node(each + "u", "aten.unsqueeze.default", {each}, Shape{1, 2, 1, 70, 8}, {{"dim", 2}});
+    graph.node(each + "e", "aten.expand.default", {each + "u"}, Shape{1, 2, 3, 70, 8},
+               {{"size", {1, 2, 3, 70, 8}}});
+    graph.node(each + "r", "aten.reshape.default", {each + "e"}, all, {{"shape", all}});
+  }
+  graph.node("kt", "aten.transpose.int", {"kr"}, Shape{1, 6, 8, 70}, {{"dim0", 2}, {"dim1", 3}});
+  const auto attend = [&](const std::string& query, const std::string& end) {
+    const auto name = [&](const char* part) { return part + end; };
+    graph.node(name("a"), "aten.matmul.default", {query, "kt"}, scores);
+    graph.node(name("b"), "aten.mul.Tensor", {name("a")}, scores, {{"other", 0.5}});
+    std::string value = name("b");
+    if (has_cap) {
+      graph.node(name("c"), "aten.tanh.default", {value}, scores);
+      graph.node(name("d"), "aten.mul.Tensor", {name("c")}, scores, {{"other", 3.0}});
+      value = name("d");
+    }
+    graph.node(name("f"), "aten.masked_fill.Scalar", {value, "o"}, scores, {{"value", "-inf"}});
+    value = name("f");
+    const Shape wide{1, 6, queries, 71};
+    if (has_sinks) {
+      graph.node(name("g"), "aten.view.default", {"n"}, Shape{1, 6, 1, 1},
+                 {{"size", {1, 6, 1, 1}}});
+      graph.node(name("h"), "aten.expand.default", {name("g")}, Shape{1, 6, queries, 1},
+                 {{"size", {1, 6, queries, 1}}});
+      graph.node(name("i"), "aten.cat.default", {value, name("h")}, wide, {{"dim", -1}});
+      value = name("i");
+    }
+    graph.node(name("s"), "aten.softmax.int", {value}, has_sinks ? wide : scores, {{"dim", -1}});
+    value = name("s");
+    if (has_sinks) {
+      graph.node(name("j"), "aten.slice.Tensor", {value}, scores,
+                 {{"dim", -1}, {"start", 0}, {"end", 70}});
+      value = name("j");
+    }
+    graph.node(name("y"), "aten.matmul.default", {value, "vr"}, result);
+  };
+  attend("q", "1");
+  attend("y1", "2");
+  graph.output("y2");
+  if (form == "both, read") {  // by what takes it as a tensor
+    graph.input("z", mask);
+    graph.node("r", "aten.where.ScalarOther", {"o", "z"}, mask, {{"other", 2.0}}).output("r");
+  }
+  CompiledGraph compiled(graph);
+  INFO(form << ": " << compiled.report.dump());
+  CHECK(runs_kernel(compiled, "cached-attention"));
+  CHECK(compiled.count("kernels") == (form == "both, read" ? 3 : 2));
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
 TEST_CASE("onednn computes a GELU that is written out as one", "[onednn][compiler]") {
   const bool by_tanh = GENERATE(true, false);
   const Shape shape{5, 48};

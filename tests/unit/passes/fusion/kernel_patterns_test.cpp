@@ -547,6 +547,86 @@ TEST_CASE("attentions over a cache read lengths in place of the mask that they s
   CHECK(found == expected);
 }
 
+TEST_CASE("an attention over a cache that is written out is one kernel",
+          "[fuse][kernel-patterns]") {
+  const std::string form =
+      GENERATE("fill", "where", "opposite", "plain", "sinks", "shifted", "read twice",
+               "mask of its own", "finite", "factor behind the mask", "cap twice", "columns");
+  const Shape scores{1, 4, 2, 32};
+  const Shape mask{1, 1, 2, 32};
+  const bool has_sinks = form == "sinks" || form == "shifted" || form == "columns";
+  KernelNet net;
+  net.lines(R"(
+    input q [1,4,2,8]; input k [1,4,8,32]; input v [1,4,32,8]; input n [1,4,1,1])");
+  net.input("at", {2}, "int64").input("own", mask, "bool");
+  net.node("mask", "npu.length_mask", {"at"}, mask,
+           {{"operands", "positions"}, {"keys", 32}, {"causal", true}}, "bool");
+  net.node("not", "aten.bitwise_not.default", {"mask"}, mask, {}, "bool");
+  net.node("p", "aten.matmul.default", {"q", "k"}, scores);
+  net.node("f", "aten.div.Tensor", {"p"}, scores, {{"other", 4.0}});
+  std::string value = "f";
+  std::string cap;
+  if (form != "plain") {
+    net.node("t", "aten.tanh.default", {"f"}, scores);
+    net.node("c", "aten.mul.Tensor", {"t"}, scores, {{"other", 5.0}});
+    value = "c";
+    cap = " t c";
+  }
+  if (form == "cap twice") {
+    net.node("t2", "aten.tanh.default", {"c"}, scores);
+    value = "t2";
+  }
+  const bool keeps = form == "where" || form == "mask of its own";
+  const std::string truth = form == "mask of its own" ? "own" : keeps ? "mask" : "not";
+  if (keeps || form == "opposite") {
+    net.node("m", "aten.where.ScalarOther", {truth, value}, scores, {{"other", "-inf"}});
+  } else {
+    net.node("m", "aten.masked_fill.Scalar", {value, truth}, scores,
+             {{"value", form == "finite" ? -100.0 : -3e38}});
+  }
+  value = "m";
+  if (form == "factor behind the mask") {
+    net.node("m2", "aten.mul.Tensor", {"m"}, scores, {{"other", 2.0}});
+    value = "m2";
+  }
+  const Shape wide{1, 4, 2, 33};
+  std::string sinks;
+  if (has_sinks) {
+    net.node("e", "aten.expand.default", {"n"}, Shape{1, 4, 2, 1}, {{"size", {1, 4, 2, 1}}});
+    net.node("s", "aten.cat.default", {"m", "e"}, wide, {{"dim", -1}});
+    value = "s";
+    sinks = " s";
+    if (form == "shifted") {
+      net.node("l", "aten.amax.default", {"s"}, Shape{1, 4, 2, 1},
+               {{"dim", {-1}}, {"keepdim", true}});
+      net.node("d", "aten.sub.Tensor", {"s", "l"}, wide);
+      value = "d";
+      sinks = " s l d";
+    }
+  }
+  net.node("w", "aten.softmax.int", {value}, has_sinks ? wide : scores, {{"dim", -1}});
+  value = "w";
+  if (has_sinks) {
+    const bool is_last = form != "columns";
+    net.node("g", "aten.slice.Tensor", {"w"}, scores,
+             {{"dim", -1}, {"start", is_last ? 0 : 1}, {"end", is_last ? -1 : 33}});
+    value = "g";
+  }
+  net.node("y", "aten.matmul.default", {value, "v"}, Shape{1, 4, 2, 8}).output("y");
+  if (form == "read twice") net.output("c");
+  const Lines found = lines_of(net.build(), just({"cached-attention", "mask-on-read"}));
+  const bool is_one = form == "fill" || form == "where" || form == "plain" || has_sinks;
+  if (!is_one || form == "columns") {
+    CHECK(found.empty());
+    return;
+  }
+  Lines expected{"mask-on-read: mask"};
+  if (form != "where") expected.push_back("mask-on-read: not");
+  expected.push_back("cached-attention: p f" + cap + " m" + sinks + " w" + (has_sinks ? " g" : "") +
+                     " y");
+  CHECK(found == expected);
+}
+
 TEST_CASE("a product of integers takes conversions and zero points with it",
           "[fuse][kernel-patterns]") {
   const auto net_with = [&](const std::string& dtype, bool is_read_twice, const Json& alpha) {

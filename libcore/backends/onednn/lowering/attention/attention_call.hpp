@@ -21,7 +21,9 @@ struct AttentionCall {
   Repeated value{};
   std::optional<Repeated> mask;
   std::optional<Value> factor;  ///< [.., 1, 1]
+  std::optional<Value> sinks;   ///< [.., 1, 1], float32
   float scale = 1.0F;
+  float cap = 0.0F;
   float least_query_length = 0.0F;  ///< as the kernel has it, and the next
   float least_key_length = 0.0F;
   bool causal = false;

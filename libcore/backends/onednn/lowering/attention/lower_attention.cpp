@@ -415,7 +415,7 @@ void lower_attention(Lowering& lowering, const GroupContext& context, const Boun
     }
     // A query that may look at nothing gets zeros, as in PyTorch, not 0 / 0.
     call.zero_blocked = true;
-    if (const KeyMask* keys = lowering.key_mask(*mask); keys != nullptr) {
+    if (const KeyMask* keys = lowering.key_mask(*mask); keys != nullptr && !keys->is_opposite) {
       if (const auto found = add_cached_attention(lowering, call, *keys, lowering.result())) {
         lowering.define_computed(context, lowering.result(), dimensions(found->layout), dtype,
                                  *found);

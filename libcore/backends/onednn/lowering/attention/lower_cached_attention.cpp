@@ -4,6 +4,8 @@
 // none of them pays for the capacity.
 #include "lowering/attention/attention.hpp"
 #include "lowering/attention/attention_call.hpp"
+#include "lowering/elementwise/elementwise.hpp"
+#include "passes/fusion/cached_attention_form.hpp"
 
 namespace npu::onednn {
 
@@ -22,7 +24,8 @@ Value make_key_mask(Lowering& lowering, const KeyMask& mask) {
   add_lengths(lowering, mask, reads);
   const Value target = lowering.temporary(
       DType::kBool, plain_layout({1, 1, mask.queries, mask.ranges.keys}, DType::kBool));
-  lowering.add_kernel(reads, target, LengthMask{mask.queries, mask.ranges}, KernelKind::kMove);
+  lowering.add_kernel(reads, target, LengthMask{mask.queries, mask.ranges, mask.is_opposite},
+                      KernelKind::kMove);
   return target;
 }
 
@@ -46,10 +49,64 @@ std::optional<Value> add_cached_attention(Lowering& lowering, AttentionCall call
   kernel.key_strides[1] = kernel.value_strides[1] = 1;
   std::vector<Value> reads{call.query.source, call.key.source, call.value.source};
   add_lengths(lowering, mask, reads);
+  kernel.cap = call.cap;
+  if (call.sinks) {
+    kernel.has_sinks = true;
+    kernel.sink_offsets = matrices_of(view_of(*call.sinks), shapes.batch)->offsets;
+    reads.push_back(*call.sinks);
+  }
   const Value target = attention_target(lowering, shapes, kernel.type, result);
   set_target(shapes, target, kernel);
   lowering.add_kernel(reads, target, std::move(kernel));
   return target;
+}
+
+Lowered<Done> lower_cached_attention_group(Lowering& lowering, const GroupContext& context) {
+  const Graph& graph = lowering.graph();
+  const NodeId last = context.group->nodes.back();
+  const auto form = cached_attention_form(graph, last);
+  if (!form) return NotFused{"it is no attention over a cache"};
+  const KeyMask* lengths = lowering.key_mask(graph.node(form->lengths).outputs.front());
+  if (lengths == nullptr) return NotFused{"the lengths of its keys are not known"};
+  const TensorId result = graph.node(last).outputs.front();
+  const DType dtype = lowering.dtype(result);
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat16 && dtype != DType::kBFloat16) {
+    return NotFused{"its tensors are no floats of up to 32 bits"};
+  }
+  const DType type = lowering.storage_type(dtype);
+  if (dtype == DType::kBFloat16 && type == DType::kFloat32) {
+    return NotFused{"without bfloat16 arithmetic every step is rounded by itself"};
+  }
+  AttentionCall call;
+  call.scale = static_cast<float>(form->scale);
+  call.cap = static_cast<float>(form->cap);
+  call.query = lowering.operand_view(form->query, type);
+  call.key = lowering.operand_view(form->key, type);
+  std::swap(call.key.dimensions.end()[-1], call.key.dimensions.end()[-2]);
+  call.value = lowering.operand_view(form->value, type);
+  if (form->sinks.valid()) {
+    const Value sinks = lowering.strided(lowering.operand(form->sinks, DType::kFloat32));
+    Shape shape = dimensions(sinks.layout);
+    shape.insert(shape.begin(), call.query.shape().size() - shape.size(), 1);
+    call.sinks = lowering.reshaped(sinks, shape);
+  }
+  const auto found = add_cached_attention(lowering, call, *lengths, result);
+  if (!found) return NotFused{"its keys or values do not lie in rows"};
+  lowering.define_moved(result, dimensions(found->layout), dtype, *found);
+  return Done{};
+}
+
+void lower_opposite(Lowering& lowering, const GroupContext& context, const BoundNode& node) {
+  const TensorId self = tensor_argument(lowering, node, "self");
+  const KeyMask* mask = lowering.key_mask(self);
+  if (mask == nullptr || context.group != nullptr) {
+    return lower_typed_unary(lowering, context, node);
+  }
+  KeyMask opposite = *mask;
+  opposite.is_opposite = !mask->is_opposite;
+  opposite.node = lowering.graph().tensor(lowering.result()).producer;
+  lowering.check_result(lowering.result(), lowering.shape(self), DType::kBool);
+  lowering.define_key_mask(lowering.result(), opposite, make_key_mask);
 }
 
 void lower_length_mask(Lowering& lowering, const BoundNode& node) {

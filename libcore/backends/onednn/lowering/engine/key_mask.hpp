@@ -17,6 +17,7 @@ struct KeyMask {
   std::optional<TensorId> valid;      ///< int64
   KeyRanges ranges;
   std::int64_t queries = 1;  ///< rows of the mask
+  bool is_opposite = false;  ///< true where a key is hidden
 };
 
 }  // namespace npu::onednn

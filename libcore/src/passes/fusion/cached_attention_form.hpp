@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "npu/ir/graph.hpp"
+
+namespace npu {
+
+/// An attention over a cache that is written out, as its kernel computes it: of the scores
+/// scale * query key, behind a cap if there is one, those of the keys in the lengths, and of sinks
+/// if there are some, the softmax; and its product with the values.
+struct CachedAttentionForm {
+  TensorId query;    ///< [.., L, D]
+  TensorId key;      ///< [.., D, S]: rows are columns
+  TensorId value;    ///< [.., S, E]
+  NodeId lengths;    ///< npu.length_mask, of L rows or 1, and S keys
+  double scale = 1;  ///< of a score, in front of the cap
+  double cap = 0;    ///< what the tanh of a score is multiplied with; 0: there is none
+  TensorId sinks;    ///< scores without a value, [.., 1, 1], one for a plane or several; or none
+  TensorId truth;    ///< the mask that is read, of `lengths` or of its opposite
+  std::vector<NodeId> nodes;  ///< in list order; the last one is the product with the values
+};
+
+/// The attention whose last product is `last`; nothing if it is none of this form: one with other
+/// masks, with factors behind a mask, or whose parts have other readers. O(1), of at most some
+/// twenty nodes.
+std::optional<CachedAttentionForm> cached_attention_form(const Graph& graph, NodeId last);
+
+/// Whether a node gives the opposite of a mask of lengths.
+bool is_opposite_length_mask(const Graph& graph, NodeId id);
+
+}  // namespace npu
