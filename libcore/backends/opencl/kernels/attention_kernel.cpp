@@ -3,7 +3,9 @@
 // goes over the keys in pieces with a running maximum (Milakov and Gimelshein, "Online normalizer
 // calculation for softmax", 2018), so that no matrix of scores is in memory. Where the mask is the
 // length of a cache, it is not read, but the positions that it follows from: a row begins and ends
-// with the keys that it sees. O(queries * keys that they see * (width of keys + width of values)).
+// with the keys that it sees. So does an attention over a cache that is written out in several
+// nodes, whose scores may be capped, and which may have sinks. O(queries * keys that they see *
+// (width of keys + width of values)).
 #include <algorithm>
 #include <cmath>
 
@@ -23,6 +25,9 @@ struct Attention {
   std::int64_t shared_heads = 1;  ///< query heads for each head of keys and values
   bool is_causal = false;
   double scale = 1;
+  double cap = 0;                      ///< what the tanh of a score is multiplied with; 0: no cap
+  std::optional<TensorId> sinks;       ///< scores without a value, by plane
+  bool is_key_exchanged = false;       ///< keys are columns
   const BoundNode* lengths = nullptr;  ///< of a cache: npu.length_mask
 };
 
@@ -70,6 +75,25 @@ Attention read_attention(const Emitter& emitter, const BoundNode& node) {
   return a;
 }
 
+Attention read_form(const Emitter& emitter, const CachedAttentionForm& form) {
+  Attention a;
+  a.query = form.query;
+  a.key = form.key;
+  a.value = form.value;
+  const Shape& q = emitter.shape(a.query);
+  a.batch.assign(q.begin(), q.end() - 2);
+  a.queries = q[q.size() - 2];
+  a.keys = emitter.shape(a.key).back();
+  a.width = q.back();
+  a.value_width = emitter.shape(a.value).back();
+  a.is_key_exchanged = true;
+  a.scale = form.scale;
+  a.cap = form.cap;
+  if (form.sinks.valid()) a.sinks = form.sinks;
+  a.lengths = &emitter.model().bound(form.lengths);
+  return a;
+}
+
 std::string number(std::int64_t value) { return std::to_string(value); }
 
 class AttentionWriter {
@@ -101,7 +125,14 @@ class AttentionWriter {
     }
     emitter_.line(type_ + " sums[" + number(each_) + "];");
     emitter_.line("for (int j = 0; j < " + number(each_) + "; ++j) sums[j] = 0;");
-    emitter_.line(type_ + " most = " + lowest(dtype_) + ", total = 0;");
+    if (a_.sinks) {
+      Index at = row_;
+      at.emplace_back("0");
+      emitter_.line(type_ + " most = " + emitter_.broadcast_element(*a_.sinks, at, dtype_) +
+                    ", total = 1;");
+    } else {
+      emitter_.line(type_ + " most = " + lowest(dtype_) + ", total = 0;");
+    }
     find_keys();
     emitter_.open("for (" + index + " s0 = " + first_ + "; s0 < " + behind_ +
                   "; s0 += " + number(piece_) + ")");
@@ -168,6 +199,11 @@ class AttentionWriter {
     index.push_back(column);
     return index;
   }
+  std::string key_element(const std::string& place, const std::string& column) const {
+    Index index = key_index(place, column);
+    if (a_.is_key_exchanged) std::swap(index.end()[-1], index.end()[-2]);
+    return emitter_.element(a_.key, index);
+  }
 
   void write_scores() {
     emitter_.open("for (int s = lane; s < here; s += " + number(lanes_) + ")");
@@ -177,9 +213,10 @@ class AttentionWriter {
     Index query = row_;
     query.emplace_back("c");
     emitter_.line("score += " + emitter_.element(a_.query, query) + " * " +
-                  emitter_.element(a_.key, key_index(place, "c")) + ";");
+                  key_element(place, "c") + ";");
     emitter_.close();
     emitter_.line("score *= " + literal(a_.scale, dtype_) + ";");
+    if (a_.cap != 0) emitter_.line("score = tanh(score) * " + literal(a_.cap, dtype_) + ";");
     if (a_.mask) {
       Index at = row_;
       at.push_back(place);
@@ -258,6 +295,27 @@ std::optional<NodeId> length_mask_of(const Model& model, const BoundNode& attent
                     lengths.integer("keys") == keys[keys.size() - 2] &&
                     (!positions || model.count(*positions) == queries[queries.size() - 2]);
   return fits ? std::optional(producer) : std::nullopt;
+}
+
+std::optional<CachedAttentionForm> cached_attention_of(const Model& model,
+                                                       const std::vector<NodeId>& nodes) {
+  if (nodes.size() < 3 || model.node(nodes.back()).outputs.size() != 1) return std::nullopt;
+  const auto form = cached_attention_form(model.graph(), nodes.back());
+  if (!form) return std::nullopt;
+  std::vector<NodeId> computed;
+  std::ranges::copy_if(form->nodes, std::back_inserter(computed),
+                       [&](NodeId id) { return !model.is_view(id); });
+  const auto positions = model.bound(form->lengths).tensor("positions");
+  const Shape& queries = model.shape(form->query);
+  const bool has_rows = !positions || model.count(*positions) == queries[queries.size() - 2];
+  return has_rows && computed == nodes ? form : std::nullopt;
+}
+
+GeneratedKernel written_attention_kernel(const KernelTask& task, const CachedAttentionForm& form) {
+  Emitter emitter(task.model, {task.nodes.begin(), task.nodes.end()});
+  const Attention attention = read_form(emitter, form);
+  AttentionWriter writer(emitter, attention);
+  return finished_kernel(writer, emitter, task, task.model.node(form.nodes.back()).outputs[0]);
 }
 
 GeneratedKernel attention_kernel(const KernelTask& task, NodeId heavy) {

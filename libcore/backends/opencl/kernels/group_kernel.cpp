@@ -158,6 +158,9 @@ GeneratedKernel element_kernel(const KernelTask& task) {
 
 GeneratedKernel generate_kernel(const KernelTask& task) {
   if (task.is_in_place) return overwrite_kernel(task);
+  if (const auto form = cached_attention_of(task.model, task.nodes)) {
+    return written_attention_kernel(task, *form);
+  }
   std::vector<NodeId> rows;
   std::vector<NodeId> others;
   for (const NodeId id : task.nodes) {

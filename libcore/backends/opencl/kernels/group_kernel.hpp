@@ -11,6 +11,7 @@
 
 #include "emit/emitter.hpp"
 #include "ops/op_table.hpp"
+#include "passes/fusion/cached_attention_form.hpp"
 
 namespace npu::opencl {
 
@@ -80,6 +81,11 @@ GeneratedKernel product_kernel(const KernelTask& task, NodeId heavy);
 GeneratedKernel attention_kernel(const KernelTask& task, NodeId heavy);
 /// The mask of lengths whose operands the kernel of an attention reads in its place.
 std::optional<NodeId> length_mask_of(const Model& model, const BoundNode& attention);
+/// An attention over a cache that is written out, if `nodes`, without views and in list order, are
+/// one.
+std::optional<CachedAttentionForm> cached_attention_of(const Model& model,
+                                                       const std::vector<NodeId>& nodes);
+GeneratedKernel written_attention_kernel(const KernelTask& task, const CachedAttentionForm& form);
 GeneratedKernel scatter_kernel(const KernelTask& task, NodeId heavy);
 /// Of a task that is in place: writes the elements that change, and no others.
 GeneratedKernel overwrite_kernel(const KernelTask& task);

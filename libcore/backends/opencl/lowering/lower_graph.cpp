@@ -2,7 +2,7 @@
 // A kernel for each fusion group, in an order in which each reads what is there.
 //
 // Views are no kernels: whoever reads them computes their places; nor is a mask of lengths that
-// attentions alone read, by its operands. A group that no one kernel
+// attentions alone read, by its operands, also by its opposite. A group that no one kernel
 // computes is split into its nodes, which the report says. Kernels with the same text are one. A
 // graph output is written where it is computed, or copied if it is a view, an input or a weight. A
 // state is written where it lies, behind what reads it as it was (state_writes.cpp).
@@ -22,6 +22,7 @@
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "ops/op_table.hpp"
+#include "passes/fusion/fusion_groups.hpp"
 
 namespace npu::opencl {
 namespace {
@@ -56,6 +57,7 @@ class GroupCompiler {
         kernel_of_(graph.nodes().size(), -1) {}
 
   LoweredGraph run(const std::function<void(std::size_t, std::size_t)>& progress) {
+    find_written_attentions();
     find_readers();
     states_ = find_state_writes(graph_, readers());
     plan_kernels();
@@ -99,14 +101,34 @@ class GroupCompiler {
     }
   }
 
+  /// Groups that are attentions over a cache: which of their nodes read which mask of lengths.
+  void find_written_attentions() {
+    std::map<std::int64_t, std::vector<NodeId>> groups;
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const NodeId id{static_cast<std::int32_t>(i)};
+      const auto group = graph_.node(id).fusion_group;
+      if (group && !model_.is_view(id)) groups[*group].push_back(id);
+    }
+    for (const auto& [group, nodes] : groups) {
+      const auto form = cached_attention_of(model_, nodes);
+      if (!form) continue;
+      for (const NodeId id : nodes) {
+        if (selecting_mask(graph_, graph_.node(id))) written_masks_[id] = *form;
+      }
+    }
+  }
+
   /// What the kernel of a node reads: an attention over a cache positions in place of its mask.
   std::vector<TensorId> reads_of(NodeId id) const {
     const Node& node = graph_.node(id);
     std::vector<TensorId> reads = node.inputs;
     if (node.op_type == kGetitem) return reads;
-    const auto mask = length_mask_of(model_, model_.bound(id));
+    const auto written = written_masks_.find(id);
+    const auto mask = written != written_masks_.end() ? std::optional(written->second.lengths)
+                                                      : length_mask_of(model_, model_.bound(id));
     if (!mask) return reads;
-    std::erase(reads, graph_.node(*mask).outputs[0]);
+    std::erase(reads, written != written_masks_.end() ? written->second.truth
+                                                      : graph_.node(*mask).outputs[0]);
     reads.insert(reads.end(), graph_.node(*mask).inputs.begin(), graph_.node(*mask).inputs.end());
     return reads;
   }
@@ -178,6 +200,10 @@ class GroupCompiler {
     if (order_kernels(kernels, ordered)) return;
     // Groups that depend on each other in a cycle, which npu-fuse does not make.
     planned_.clear();
+    written_masks_.clear();
+    kernel_nodes_.clear();
+    readers_.clear();
+    find_readers();
     for (const NodeId id : kernel_nodes_) planned_.push_back({{id}, "single"});
   }
 
@@ -531,7 +557,8 @@ class GroupCompiler {
 
   const Graph& graph_;
   Model model_;
-  std::vector<NodeId> kernel_nodes_;          ///< needed, and no views
+  std::vector<NodeId> kernel_nodes_;                     ///< needed, and no views
+  std::map<NodeId, CachedAttentionForm> written_masks_;  ///< by the node that reads the mask
   std::vector<std::vector<NodeId>> readers_;  ///< by tensor: kernel nodes, behind views, too
   std::vector<bool> is_output_;               ///< by tensor, behind views, too
   std::vector<StateWrite> states_;
