@@ -45,7 +45,7 @@ class Cases:
         )
 
 
-def attention(q, k, v, mask=None, scale=None, softcap=0.0, causal=False, offset=0):
+def attention(q, k, v, mask=None, scale=None, softcap=0.0, causal=False, offset=0, sinks=None):
     repeat = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, repeat, 1), np.repeat(v, repeat, 1)
     scale = scale or 1 / np.sqrt(q.shape[-1])
@@ -56,6 +56,10 @@ def attention(q, k, v, mask=None, scale=None, softcap=0.0, causal=False, offset=
         scores = np.where(np.tri(rows, columns, offset, dtype=bool), scores, -np.inf)
     if mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    if sinks is not None:
+        column = np.broadcast_to(sinks[None, :, None, None], scores.shape[:-1] + (1,))
+        shares = softmax(np.concatenate([scores, column], -1))[..., :-1]
+        return (shares @ v).astype(np.float32), raw.astype(np.float32), shares
     return (softmax(scores) @ v).astype(np.float32), raw.astype(np.float32), softmax(scores)
 
 
@@ -776,6 +780,13 @@ def more_microsoft_cases(cases):
             [q, k, v, past_k, past_v, np.array([4], np.int32), np.array(5, np.int32)],
             [y, all_k, all_v], constants=(5, 6), num_heads=4, kv_num_heads=2, **given,
         )
+    sinks = real(4)
+    y = flat(attention(heads(q, 4), all_k, all_v, causal=True, offset=2, sinks=sinks)[0])
+    add(
+        "GroupQueryAttention_sinks", "GroupQueryAttention",
+        [q, k, v, past_k, past_v, np.array([4], np.int32), np.array(5, np.int32), None, None, None, None, sinks],
+        [y, all_k, all_v], constants=(5, 6, 11), num_heads=4, kv_num_heads=2,
+    )
     x, bias = real(3, 32), real(6)
     for bits, whole in ((8, numbers("uint8", 6, 2, 16)), (2, RANDOM.integers(0, 4, (6, 2, 16), np.uint8))):
         packed = whole if bits == 8 else sum(whole[..., i::4] << (2 * i) for i in range(4)).astype(np.uint8)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention, rotary embeddings and caches. What is attention as PyTorch has it becomes
-// aten.scaled_dot_product_attention; capped scores and those that are a result are written out.
+// aten.scaled_dot_product_attention; capped scores, sinks and scores that are a result are written
+// out.
 #include "rules/attention.hpp"
 
 #include <cmath>
@@ -103,15 +104,15 @@ void check_heads(const Heads& heads) {
   }
 }
 
-// Scores that are capped, or a result: written out.
+// Scores that are capped, with sinks, or a result: written out.
 Attended attend_in_steps(Op& op, const Heads& heads, Value* mask, std::int64_t mode) {
   const std::int64_t count = heads.q->shape[1];
   const DType dtype = heads.q->dtype;
   const DType wide = dtype == DType::kFloat64 ? dtype : DType::kFloat32;
   if (heads.scale < 0) Op::refuse("a negative scale");
-  const double root = std::sqrt(heads.scale);
-  Value* q = op.scalar("mul", op.cast(heads.q, wide), root);
-  Value* k = op.scalar("mul", op.cast(repeated_heads(op, heads.k, count), wide), root);
+  // The queries alone, since keys may be a whole cache.
+  Value* q = op.scalar("mul", op.cast(heads.q, wide), heads.scale);
+  Value* k = op.cast(repeated_heads(op, heads.k, count), wide);
   Value* v = op.cast(repeated_heads(op, heads.v, count), wide);
   const Shape shape{q->shape[0], count, q->shape[2], k->shape[2]};
   Value* scores =
@@ -124,14 +125,20 @@ Attended attend_in_steps(Op& op, const Heads& heads, Value* mask, std::int64_t m
     if (mode == 1) result.scores = scores;
   }
   if (mask != nullptr && mask->dtype == DType::kBool) {
-    scores = op.emit("aten.where.self", {mask, scores, infinity_of(op, wide, -kInfinity)},
-                     Json::object(), wide, broadcast(mask->shape, shape));
+    scores = op.emit("aten.where.ScalarOther", {mask, scores},
+                     Json{{"other", json_number_of(-kInfinity, wide)}}, wide,
+                     broadcast(mask->shape, shape));
   } else if (mask != nullptr) {
     scores = op.binary("add", scores, op.cast(mask, wide));
   }
   if (scores->shape != shape) Op::refuse("the mask does not fit");
   if (result.scores == nullptr && mode <= 2) result.scores = scores;
+  if (heads.sinks != nullptr) {
+    Value* sinks = op.view(op.cast(heads.sinks, wide), {1, count, 1, 1});
+    scores = concatenated(op, {scores, op.expand(sinks, {shape[0], count, shape[2], 1})}, 3);
+  }
   Value* weights = op.emit_like("aten.softmax.int", {scores}, Json{{"dim", 3}});
+  if (heads.sinks != nullptr) weights = op.slice(weights, 3, 0, shape[3]);
   if (mode == 3) result.scores = weights;
   result.scores = op.cast(result.scores, dtype);
   Value* y = op.emit("aten.matmul.default", {weights, v}, Json::object(), wide,
@@ -187,7 +194,7 @@ Value* merge_heads(Op& op, Value* x) {
 Attended attend(Op& op, Heads heads, std::int64_t mode) {
   check_heads(heads);
   const bool is_grouped = heads.q->shape[1] != heads.k->shape[1];
-  const bool is_plain = heads.softcap == 0 && mode < 0;
+  const bool is_plain = heads.softcap == 0 && heads.sinks == nullptr && mode < 0;
   const bool is_square = heads.is_causal && heads.mask == nullptr && heads.valid == nullptr &&
                          heads.offset == 0 && heads.left < 0;
   Value* mask = is_plain && is_square ? nullptr : whole_mask(op, heads);

@@ -14,6 +14,7 @@ struct Heads {
   Value* valid = nullptr;  ///< int64 [batch]: the keys that count; null: all
   double scale = 0;
   double softcap = 0;       ///< 0: none
+  Value* sinks = nullptr;   ///< [heads]: scores that have a share of the softmax alone
   bool is_causal = false;   ///< query i sees keys up to i + offset
   std::int64_t offset = 0;  ///< with `valid` and without a past: valid - queries
   bool is_offset_by_valid = false;

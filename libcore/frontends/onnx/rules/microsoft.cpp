@@ -258,6 +258,10 @@ void import_group_query_attention(Op& op) {
   form.is_offset_by_valid = rows.valid != nullptr;
   if (window > 0) form.left = window - 1;  // its own place is one of the window
   form.softcap = op.real("softcap", 0);
+  form.sinks = op.maybe_in(11);
+  if (form.sinks != nullptr && form.sinks->shape != Shape{heads}) {
+    Op::refuse("head_sink of shape " + shape_text(form.sinks->shape) + " is not one number a head");
+  }
   form.scale = op.real("scale", 0);
   if (form.scale == 0) form.scale = 1 / std::sqrt(static_cast<double>(form.q->shape[3]));
   op.set(0, merge_heads(op, attend(op, form, -1).y));

@@ -224,6 +224,9 @@ class Adopter : public PastTensors {
       if (const auto attention = written_attention(model_, node, *this)) {
         return write_attention(json, *attention, nodes);
       }
+      if (const auto masked = masked_scores(model_, node, *this)) {
+        return write_masked(json, *masked, nodes);
+      }
       if (unmasked_.contains(id.value)) return refuse(id, "has no mask, and dropout");
     }
     Json copy = json;
@@ -247,6 +250,18 @@ class Adopter : public PastTensors {
     const Json mask = writer_->mask(attention.mask.causal, attention.mask.window);
     Json copy = attention_node(model_, attention, mask, json,
                                [&](TensorId tensor) { return mention_of(tensor); });
+    write_shapes(*find_member(copy, "outputs"));
+    nodes.push_back(std::move(copy));
+  }
+
+  /// Scores of an attention that stays written out, behind the mask that kernels know.
+  void write_masked(const Json& json, const MaskedScores& masked, Json& nodes) {
+    Json copy = json;
+    Json scores = mention_of(masked.scores);
+    set_member(copy, "op_type", "aten.where.ScalarOther");
+    set_member(copy, "inputs",
+               Json::array({writer_->mask(masked.mask.causal, masked.mask.window), scores}));
+    set_member(copy, "attrs", {{"other", "-inf"}});
     write_shapes(*find_member(copy, "outputs"));
     nodes.push_back(std::move(copy));
   }

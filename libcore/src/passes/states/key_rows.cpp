@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that rows of a cache behind the last position change no result: they may be moved with the
 // others, multiplied into scores, hidden by a mask, given no weight by the softmax, and added up
-// with that weight. Whatever else reads them is refused. O(rank) for a node.
+// with that weight. Scores that are hidden may have a sink behind them until it is cut off behind
+// the softmax. Whatever else reads them is refused. O(rank) for a node.
 #include "passes/states/key_rows.hpp"
 
 #include <algorithm>
@@ -34,6 +35,7 @@ class RuleFinder {
     if (is_one_of({"where", "masked_fill"})) return choice();
     if (is_one_of({"add", "sub"})) return sum();
     if (is_one_of({"mul", "div"})) return scaled();
+    if (is_one_of({"cat"})) return with_sink();
     if (is_one_of({"reshape", "view", "_unsafe_view", "unsqueeze", "squeeze", "flatten",
                    "unflatten", "expand", "permute", "transpose", "t", "index_select", "slice",
                    "select", "narrow"})) {
@@ -57,10 +59,11 @@ class RuleFinder {
   }
   KeyRule unknown() const { return refused("reads rows of a cache, which only an attention may"); }
   std::size_t rank(TensorId id) const { return model_.shape(id).size(); }
-  /// A result whose rows of a cache lie along a dimension.
-  KeyRule along(UnusedRows rows, std::size_t dim) const {
+  /// A result whose rows of a cache lie along a dimension, perhaps with a sink behind them.
+  KeyRule along(UnusedRows rows, std::size_t dim, bool has_sink = false) const {
     const SizeShape& shape = model_.shape(result_);
-    if (dim >= shape.size() || shape[dim] != model_.caches().total) {
+    const SizeExpression& total = model_.caches().total;
+    if (dim >= shape.size() || shape[dim] != (has_sink ? total + SizeExpression(1) : total)) {
       return refused("has a size that follows from the past, other than the number of all rows");
     }
     for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -68,7 +71,7 @@ class RuleFinder {
         return refused("has two sizes that follow from the past");
       }
     }
-    return {.result = KeyAxis{dim, rows}};
+    return {.result = KeyAxis{dim, rows, has_sink}};
   }
   /// The same of an op that broadcasts an operand with such rows.
   KeyRule along(UnusedRows rows, const KeyAxis& axis, TensorId operand) const {
@@ -153,7 +156,22 @@ class RuleFinder {
       return self->rows == kFinite ? along(kFinite, self->dim) : unknown();
     }
     if (self->rows != kHidden) return refused("gives weights to all rows, without a mask");
-    return along(kZero, self->dim);
+    return along(kZero, self->dim, self->has_sink);
+  }
+
+  /// Scores that are hidden, and one more that no row has.
+  KeyRule with_sink() const {
+    if (inputs().size() != 2) return unknown();
+    const KeyAxis* scores = tensors_.keys(inputs()[0]);
+    const SizeShape& sink = model_.shape(inputs()[1]);
+    const auto count = static_cast<std::int64_t>(rank(inputs()[0]));
+    const std::int64_t dim = node_.integer("dim") + (node_.integer("dim") < 0 ? count : 0);
+    const bool fits = scores != nullptr && scores->rows == kHidden && !scores->has_sink &&
+                      dim == static_cast<std::int64_t>(scores->dim) && scores->dim < sink.size() &&
+                      sink[scores->dim] == SizeExpression(1) &&
+                      tensors_.keys(inputs()[1]) == nullptr &&
+                      tensors_.formula(inputs()[1]) == nullptr;
+    return fits ? along(kHidden, scores->dim, true) : unknown();
   }
 
   KeyRule sum() const {
@@ -256,7 +274,7 @@ class RuleFinder {
     const auto own = static_cast<std::int64_t>(self->dim);
     if (is_one_of({"index_select", "slice", "select", "narrow"})) {
       const std::int64_t dim = from_front(node_.integer("dim"));
-      if (dim == own) return unknown();
+      if (dim == own) return without_sink(*self);
       return along(self->rows, self->dim - (name_ == "select" && dim < own ? 1 : 0));
     }
     if (name_ == "expand") return along(self->rows, *self, inputs()[0]);
@@ -274,6 +292,14 @@ class RuleFinder {
       return along(self->rows, static_cast<std::size_t>(to));
     }
     return reshaped(*self);
+  }
+
+  /// All rows, and not the sink.
+  KeyRule without_sink(const KeyAxis& self) const {
+    const bool cuts = name_ == "slice" && self.has_sink &&
+                      (node_.is_none("start") || node_.integer("start") == 0) &&
+                      node_.integer("step") == 1;
+    return cuts ? along(self.rows, self.dim) : unknown();
   }
 
   /// The rows stay rows: as many elements lie in front of them, and in one of them.

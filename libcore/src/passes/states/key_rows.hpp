@@ -24,6 +24,7 @@ enum class UnusedRows : std::uint8_t {
 struct KeyAxis {
   std::size_t dim = 0;
   UnusedRows rows = UnusedRows::kFinite;
+  bool has_sink = false;  ///< one more number behind the rows, which is none of a row
 };
 
 /// What is known of tensors that have to do with the past.

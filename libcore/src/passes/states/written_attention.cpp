@@ -2,7 +2,8 @@
 // Finds attentions that an exporter has written out, as those for ONNX without an op for it do:
 // queries and transposed keys, one or both multiplied by a number, their product, a mask that is
 // added or chosen by, a softmax, perhaps 0 in place of what is no number, and the product with the
-// values. With softcaps, biases or sinks it stays as it is written. O(1) for a node.
+// values. With softcaps, biases or sinks it stays as it is written, but for its mask. O(1) for a
+// node.
 #include "passes/states/written_attention.hpp"
 
 #include <algorithm>
@@ -20,6 +21,18 @@ class Matcher {
  public:
   Matcher(const PastModel& model, const PastTensors& tensors)
       : model_(model), graph_(model.graph()), tensors_(tensors) {}
+
+  std::optional<MaskedScores> mask(const Node& node) {
+    if (node.outputs.size() != 1) return std::nullopt;
+    const SizeShape& shape = model_.shape(node.outputs[0]);  // [batch, heads, rows, keys]
+    const auto scores = shape.size() == 4 ? masked_scores(node.outputs[0]) : std::nullopt;
+    const KeyAxis* keys = scores ? tensors_.keys(*scores) : nullptr;
+    if (keys == nullptr || keys->dim != 3 || model_.shape(*scores) != shape ||
+        graph_.tensor(*scores).dtype != graph_.tensor(node.outputs[0]).dtype) {
+      return std::nullopt;
+    }
+    return MaskedScores{*scores, found_.mask};
+  }
 
   std::optional<CacheAttention> match(const Node& node) {
     if (functional_name(node.op_type) == "scaled_dot_product_attention") return stated(node);
@@ -240,6 +253,11 @@ class Matcher {
 };
 
 }  // namespace
+
+std::optional<MaskedScores> masked_scores(const PastModel& model, const Node& node,
+                                          const PastTensors& tensors) {
+  return Matcher(model, tensors).mask(node);
+}
 
 std::optional<CacheAttention> written_attention(const PastModel& model, const Node& node,
                                                 const PastTensors& tensors) {

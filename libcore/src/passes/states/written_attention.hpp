@@ -17,6 +17,17 @@ struct CacheAttention {
   bool shares_heads = false;         ///< heads of the query share those of keys and values
 };
 
+/// Scores behind a mask.
+struct MaskedScores {
+  TensorId scores;
+  MaskForm mask;
+};
+
+/// What a node that masks scores of a cache's keys does, by a sum or by a choice; nothing if it
+/// does anything else.
+std::optional<MaskedScores> masked_scores(const PastModel& model, const Node& node,
+                                          const PastTensors& tensors);
+
 /// The attention whose result is that of a node; nothing if it is none of this form.
 std::optional<CacheAttention> written_attention(const PastModel& model, const Node& node,
                                                 const PastTensors& tensors);

@@ -97,8 +97,8 @@ double difference(const Tensor& a, const Tensor& b) {
   return most;
 }
 
-/// Runs both at some sizes.
-void compare(std::string_view lines) {
+/// Runs both at some sizes; gives what was adopted.
+Json compare(std::string_view lines) {
   ::setenv("NPU_BACKEND_PATH", test::backend_dir(), 1);
   const Template model = test::template_of(lines);
   Diagnostics diagnostics;
@@ -148,6 +148,7 @@ void compare(std::string_view lines) {
       }
     }
   }
+  return *adopted;
 }
 
 /// A decoder of one layer: `head` computes `mask`, `attention` gives y [1,4,T,4] of q, k and v.
@@ -217,17 +218,53 @@ TEST_CASE("adopted: a window, as scores that are hidden", "[states]") {
     y = matmul(shares, v) [1,4,T,4])"));
 }
 
-TEST_CASE("adopted: scores with a softcap stay written out", "[states]") {
-  compare(decoder(std::string(kCausal) + R"(
+TEST_CASE("adopted: scores with a softcap stay written out, behind a mask of lengths", "[states]") {
+  const Json adopted = compare(decoder(std::string(kCausal) + R"(
     full = full() [T,"P + T"] {"size": ["T", "P + T"], "fill_value": 0.0}
     mask = where.ScalarOther(shown, full) [T,"P + T"] {"other": -3e38})",
-                  R"(turned = permute(k) [1,4,4,"P + T"] {"dims": [0, 1, 3, 2]}
+                                       R"(turned = permute(k) [1,4,4,"P + T"] {"dims": [0, 1, 3, 2]}
     scores = matmul(q, turned) [1,4,T,"P + T"]
     soft = tanh(scores) [1,4,T,"P + T"]
     capped = mul.Scalar(soft) [1,4,T,"P + T"] {"other": 3.0}
     masked = add.Tensor(capped, mask) [1,4,T,"P + T"]
     shares = softmax.int(masked) [1,4,T,"P + T"] {"dim": -1}
     y = matmul(shares, v) [1,4,T,4])"));
+  // So that kernels read positions: the mask of floats is gone.
+  std::string ops;
+  for (const Json& node : adopted["nodes"]) ops += node["op_type"].get<std::string>() + " ";
+  CHECK_THAT(ops, Catch::Contains("npu.length_mask"));
+  CHECK_THAT(ops, Catch::Contains("aten.where.ScalarOther aten.softmax.int"));
+  CHECK_THAT(ops, !Catch::Contains("aten.full.default"));
+  CHECK_THAT(ops, !Catch::Contains("aten.add.Tensor"));
+}
+
+TEST_CASE("adopted: a sink behind the scores is none of a cache's rows", "[states]") {
+  const std::string sinks = R"(
+    weight sinks [1,4,1,1]
+    full = full() [T,"P + T"] {"size": ["T", "P + T"], "fill_value": 0.0}
+    mask = where.ScalarOther(shown, full) [T,"P + T"] {"other": -3e38})";
+  const auto attended = [](const std::string& cut) {
+    return R"(turned = permute(k) [1,4,4,"P + T"] {"dims": [0, 1, 3, 2]}
+    scores = matmul(q, turned) [1,4,T,"P + T"]
+    masked = add.Tensor(scores, mask) [1,4,T,"P + T"]
+    sink = expand(sinks) [1,4,T,1] {"size": [1, 4, "T", 1]}
+    whole = cat(masked, sink) [1,4,T,"P + T + 1"] {"dim": -1, "_tensor_list_sizes": [2]}
+    shares = softmax.int(whole) [1,4,T,"P + T + 1"] {"dim": -1}
+    )" + cut +
+           R"(
+    y = matmul(rows, v) [1,4,T,4])";
+  };
+  compare(decoder(std::string(kCausal) + sinks,
+                  attended("rows = slice.Tensor(shares) [1,4,T,\"P + T\"] "
+                           R"({"dim": 3, "start": 0, "end": "P + T"})")));
+  // The first column is a row.
+  const Template other = test::template_of(decoder(
+      std::string(kCausal) + sinks, attended("rows = slice.Tensor(shares) [1,4,T,\"P + T\"] "
+                                             R"({"dim": 3, "start": 1, "end": "P + T + 1"})")));
+  Diagnostics diagnostics;
+  CHECK_FALSE(adopt_caches(other, {.capacity = kCapacity}, diagnostics));
+  REQUIRE(diagnostics.has_errors());
+  CHECK_THAT(diagnostics.entries().front().text, Catch::Contains("reads rows of a cache"));
 }
 
 TEST_CASE("adopted: one minus a mask of ones, times the lowest number", "[states]") {
