@@ -173,7 +173,7 @@ TEST_CASE("decoders of all families give PyTorch's logits by chunks", "[generate
         FamilyDecoder decoder(name, where, static_cast<std::int64_t>(rows));
         CHECK(decoder.model->capacity() == 96);
         // No family pays for the capacity of its caches, of whose two layers every entry has one.
-        if (devices.front() == "npu") {
+        if (where.devices.front() == "npu") {
           const std::size_t entries = decoder.bundle->entries().size();
           CHECK(count_of(decoder.bundle->manifest().dump(), "\"cached-attention\"") == 2 * entries);
         }
