@@ -25,9 +25,8 @@ states hybrid.json
 npu-compile -q --bind new=1 hybrid.json -o hybrid.npub
 printf '3 1 4 1 5\n' >tokens
 npu-run -q hybrid.npub --generate 6 --tokens tokens --tokens-out - --assert 'state_copied_bytes==0'
-npu-compile -q --bind new=5 hybrid.json -o five.npub
-printf '3 1 4 1 5\n' >first
-npu-run -q five.npub --generate 1 --tokens first --tokens-out -
+npu-compile -q --buckets new=1,8 hybrid.json -o steps.npub
+npu-run -q steps.npub --generate 6 --tokens tokens --tokens-out -
 echo "what does not fit:"
 try npu-tag --bind N=1 --state h0=hn "$onnx/voice.onnx"
 try npu-tag --bind N=1 --state 'con*=state' "$onnx/voice.onnx"

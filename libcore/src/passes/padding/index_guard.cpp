@@ -79,6 +79,18 @@ bool counts_rows(const PaddedSizes& sizes, const Json& attrs, const SizeShape& s
   return sizes.at_most((count - 1) * step + start + 1, size);
 }
 
+// A sequence from 0 or more on, and a size that is computed, which it begins at.
+bool counts_rows_from(const Graph& graph, const PaddedSizes& sizes, const Node& node,
+                      const SizeShape& shape, const SizeExpression& size) {
+  if (!is_op(&node, "add", 2) || member_integer(node.attrs(), "alpha").value_or(1) != 1) {
+    return false;
+  }
+  const Node* rows = producer_of(graph, node.inputs[0]);
+  const auto first = computed_size(graph, sizes, node.inputs[1]);
+  return is_op(rows, "arange", 0) && first && sizes.at_most(0, *first) &&
+         counts_rows(sizes, rows->attrs(), shape, size - *first);
+}
+
 }  // namespace
 
 bool is_valid_row(const Graph& graph, const PaddedSizes& sizes, TensorId index,
@@ -95,6 +107,7 @@ bool is_valid_row(const Graph& graph, const PaddedSizes& sizes, TensorId index,
     const Node* node = producer_of(graph, index);
     if (node == nullptr) return false;
     if (is_guard(graph, sizes, *node, size)) return true;
+    if (counts_rows_from(graph, sizes, *node, shape, size)) return true;
     const std::string_view name = functional_name(node->op_type);
     if (name == "argmax" || name == "argmin") return true;
     if (name == "arange") {

@@ -62,6 +62,7 @@ enum class Rewriting : std::uint8_t {
   kNone,
   kMean,           ///< a sum, divided by the number of valid rows
   kLastRow,        ///< an index that counts from the end
+  kRowsFromEnd,    ///< rows that are counted from it
   kLastState,      ///< of a recurrence, which is the last valid row of its results
   kIndices,        ///< indices that may count from the end: as ones from the front
   kAttentionMask,  ///< an attention over padded keys without a mask
@@ -74,6 +75,13 @@ struct NodeRule {
   std::vector<Place> consumed = {};        ///< dimensions that are gone behind the node
   ValueClass value = ValueClass::kFinite;  ///< of the valid part of the results
   Rewriting rewriting = Rewriting::kNone;
+  /// A fixed number of rows of the first operand, the first of them counted from the end.
+  struct RowsFromEnd {
+    std::int32_t dim = 0;
+    std::int64_t before = 0;  ///< rows from the first of them to the end
+    std::int64_t count = 0;
+  };
+  RowsFromEnd from_end = {};
   /// Operands that are indices into a dimension of a padded size.
   std::vector<std::pair<std::int32_t, SizeExpression>> unguarded = {};
   std::string refusal = {};  ///< why the node has no rule; empty if it has

@@ -25,6 +25,7 @@
 #include "passes/padding/keep_rows_apart.hpp"
 #include "passes/padding/place_masks.hpp"
 #include "passes/padding/rewrite_rows.hpp"
+#include "passes/padding/rows_from_end.hpp"
 #include "passes/padding/sink_last_row.hpp"
 #include "passes/padding/size_nodes.hpp"
 #include "support/checked.hpp"
@@ -53,13 +54,14 @@ class GraphPadder {
     sizes_ = PaddedSizes(symbols(valid));
     added_.clear();
     Json document = bound_document(model_, capacities_);
+    const std::set<std::size_t> from_end = count_from_end(model_, document);
     for (const std::string& name : valid) {
       const std::string input = valid_input_name(name);
       document["graph_inputs"].push_back(tensor_mention(input, {}, DType::kInt64));
     }
     graph_ = assemble_graph(std::move(document), model_.file(), diagnostics_);
     if (diagnostics_.has_errors()) return {};
-    check_attributes();
+    check_attributes(from_end);
     keep_rows_apart(graph_, sizes_, shapes(), added_);
     for (int round = 0; round < kMostRounds; ++round) {
       if (!analyse() || !rewrite_rows(graph_, analysis_, sizes_, shapes(), added_)) break;
@@ -182,11 +184,12 @@ class GraphPadder {
   }
 
   // A number that varies with a size is part of the values, unless it is the size of the result.
-  void check_attributes() {
+  // Those of nodes in `from_end` count from the end.
+  void check_attributes(const std::set<std::size_t>& from_end) {
     const Json* nodes = member_list(model_.document(), "nodes");
     for (std::size_t n = 0; nodes != nullptr && n < nodes->size(); ++n) {
       const Json* attrs = member_object((*nodes)[n], "attrs");
-      if (attrs == nullptr) continue;
+      if (attrs == nullptr || from_end.contains(n)) continue;
       for (const auto& [key, value] : attrs->get_ref<const Json::object_t&>()) {
         if (std::ranges::find(kShapeAttributes, key) != std::end(kShapeAttributes)) continue;
         if (const std::string size = varying_size(value); !size.empty()) {

@@ -38,6 +38,8 @@ class RowRewriter {
         return rewrite_mean(id);
       case Rewriting::kLastRow:
         return rewrite_last_row(id, rule);
+      case Rewriting::kRowsFromEnd:
+        return rewrite_from_end(id, rule.from_end);
       case Rewriting::kLastState:
         return rewrite_last_state(id, bound.boolean("batch_first") ? 1 : 0);
       case Rewriting::kIndices:
@@ -125,23 +127,34 @@ class RowRewriter {
   }
 
   void rewrite_last_row(NodeId id, const NodeRule& rule) {
+    const std::int32_t dim = rule.needs.back().places.front().dim;
+    const TensorId operand = graph_.node(id).inputs.front();
+    read_rows(id, dim, nodes_.last_row(shapes_.of(operand)[index_of(dim)]));
+  }
+
+  void rewrite_from_end(NodeId id, const NodeRule::RowsFromEnd& rows) {
+    const TensorId operand = graph_.node(id).inputs.front();
+    const SizeExpression first = shapes_.of(operand)[index_of(rows.dim)] - rows.before;
+    read_rows(id, rows.dim, nodes_.rows_from(first, rows.count));
+  }
+
+  // The rows of an index in place of those of a slice, or the one of a select.
+  void read_rows(NodeId id, std::int32_t dim, const Json& index) {
     const Node& node = graph_.node(id);
-    const Place& place = rule.needs.back().places.front();
     const TensorId operand = node.inputs.front();
     const TensorInfo& result = graph_.tensor(node.outputs.front());
-    Json inputs =
-        Json::array({mention(operand), nodes_.last_row(shapes_.of(operand)[index_of(place.dim)])});
-    Json attrs{{"dim", place.dim}};
+    Json inputs = Json::array({mention(operand), index});
+    Json attrs{{"dim", dim}};
     SizeShape shape = shapes_.of(operand);
     Shape numbers = graph_.tensor(operand).shape;
     if (result.shape.size() == numbers.size()) {
       return replace(id, "aten.index_select.default", std::move(inputs), std::move(attrs));
     }
-    shape[index_of(place.dim)] = SizeExpression(1);
-    numbers[index_of(place.dim)] = 1;
+    shape[index_of(dim)] = SizeExpression(1);
+    numbers[index_of(dim)] = 1;
     const Json row = insert(id, result.name + ":row", "aten.index_select.default",
                             std::move(inputs), std::move(attrs), shape, numbers, result.dtype);
-    replace(id, "aten.squeeze.dim", Json::array({row}), {{"dim", place.dim}});
+    replace(id, "aten.squeeze.dim", Json::array({row}), {{"dim", dim}});
   }
 
   // A recurrence gives its state after each step: the last one is the last row.

@@ -223,6 +223,19 @@ namespace {
 
 constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
+// Rows that are counted from the end of the valid ones, which the padding hides.
+void take_from_end(NodeRule& rule, const PaddedNode& node, std::int32_t dim, std::int64_t before,
+                   std::int64_t count) {
+  const SizeExpression& size = node.operand(0)[index_of(dim)];
+  if (!node.sizes().at_most(SizeExpression(before), size)) {
+    rule.refusal = std::to_string(before) + " rows from the end are more than the padded size " +
+                   quoted_size(size) + " has at its least";
+    return;
+  }
+  rule.rewriting = Rewriting::kRowsFromEnd;
+  rule.from_end = {dim, before, count};
+}
+
 // One index of a dimension, which is gone behind it or has size 1.
 void select_row(NodeRule& rule, const PaddedNode& node, Place place, std::int64_t index) {
   rule.consumed.push_back(place);
@@ -234,8 +247,7 @@ void select_row(NodeRule& rule, const PaddedNode& node, Place place, std::int64_
     return;
   }
   if (index < 0) {
-    rule.refusal = "index " + std::to_string(index) + " counts from the end of the padded size " +
-                   quoted_size(size);
+    take_from_end(rule, node, place.dim, -index, 1);
   } else if (!node.sizes().at_most(SizeExpression(index) + 1, size)) {
     rule.refusal = "index " + std::to_string(index) + " is behind the end of the padded size " +
                    quoted_size(size) + " at its least";
@@ -256,6 +268,12 @@ void slice_padded(NodeRule& rule, const PaddedNode& node, std::int32_t dim,
   if (bounds.start == -1 && bounds.end >= node.operand_info(0).shape[index_of(dim)] &&
       result.constant() == 1) {
     return select_row(rule, node, place, -1);
+  }
+  const std::int64_t left_out = bounds.end < 0 ? bounds.end : 0;
+  if (bounds.start < 0 && bounds.step == 1 && result.constant() == left_out - bounds.start &&
+      (bounds.end < 0 || bounds.end >= node.operand_info(0).shape[index_of(dim)])) {
+    rule.consumed.push_back(place);
+    return take_from_end(rule, node, dim, -bounds.start, *result.constant());
   }
   if (bounds.start < 0) {
     rule.refusal = "start " + std::to_string(bounds.start) +

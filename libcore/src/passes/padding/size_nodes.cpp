@@ -105,6 +105,17 @@ Json SizeNodes::last_row(const SizeExpression& rows) {
              {{"size", Json::array({1})}}, {1}, DType::kInt64);
 }
 
+Json SizeNodes::rows_from(const SizeExpression& first, std::int64_t count) {
+  const std::string number = std::to_string(count);
+  const Shape shape{count};
+  const Json begin = value(first);
+  const Json rows = add("rows." + number, "aten.arange.default", Json::array(),
+                        {{"end", count}, {"dtype", std::string(dtype_name(DType::kInt64))}}, shape,
+                        DType::kInt64);
+  return add("size." + first.text() + ".rows." + number, "aten.add.Tensor",
+             Json::array({rows, begin}), {{"alpha", 1}}, shape, DType::kInt64);
+}
+
 Json SizeNodes::add(const std::string& name, const std::string& op_type, Json inputs, Json attrs,
                     const Shape& shape, DType dtype) {
   const auto [known, is_new] = known_.try_emplace(name);

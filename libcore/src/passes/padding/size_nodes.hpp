@@ -24,6 +24,8 @@ class SizeNodes {
   Json value(const SizeExpression& size);
   /// The index of the last of so many rows, as a tensor of one element, for index_select.
   Json last_row(const SizeExpression& rows);
+  /// The indices of `count` rows from row `first` on, for index_select.
+  Json rows_from(const SizeExpression& first, std::int64_t count);
   /// A node in front of all others, with one result of its name; its mention.
   Json add(const std::string& name, const std::string& op_type, Json inputs, Json attrs,
            const Shape& shape, DType dtype);

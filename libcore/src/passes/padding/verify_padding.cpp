@@ -164,6 +164,8 @@ class PaddingVerifier {
       refuse(id, "an attention over padded keys has no mask for them");
     } else if (rule.rewriting == padding::Rewriting::kIndices) {
       refuse(id, "its indices may count from the end, where the padding is");
+    } else if (rule.rewriting == padding::Rewriting::kRowsFromEnd) {
+      refuse(id, "its rows count from the end, where the padding is");
     } else if (rule.rewriting == padding::Rewriting::kLastState) {
       refuse(id, "its last state, which is read, is that behind the padding");
     }

@@ -227,6 +227,16 @@ TEST_CASE("a recurrence whose last state is read", "[padding]") {
         std::string::npos);
 }
 
+TEST_CASE("a convolution that streams keeps its last inputs", "[padding]") {
+  check_sizes(R"(
+    size S 1..12; input x [1,4,S]; input kept [1,4,2]; weight w [4,1,3]
+    all = cat(kept, x) [1,4,"S + 2"] {"dim": 2, "_tensor_list_sizes": [2]}
+    next = slice.Tensor(all) [1,4,2] {"dim": 2, "start": "S", "end": "S + 2", "step": 1}
+    y = conv1d(all, w) [1,4,S] {"groups": 4, "_none_args": ["bias"]}
+    output y; output next)",
+              {{"S", 12}}, all_up_to(12));
+}
+
 TEST_CASE("a tagger with a recurrence, and indices that count on", "[padding]") {
   check_sizes(R"(
     size S 1..9; input x [1,S,3]; input i [1,S] int64; weight h [1,1,2]; weight c [1,1,2]

@@ -192,6 +192,37 @@ TEST_CASE("padding: the last row is read where it is", "[padding]") {
         "y:row:aten.index_select.default y:aten.squeeze.dim");
 }
 
+TEST_CASE("padding: rows that are counted from the end are those of the valid ones", "[padding]") {
+  const auto last_two = [](const std::string& bounds) {
+    return ops(
+        padded("size S 1..64; input x [2,S,8]; input kept [2,2,8]\n"
+               "all = cat(kept, x) [2,\"S + 2\",8] {\"dim\": 1, \"_tensor_list_sizes\": [2]}\n"
+               "y = slice.Tensor(all) [2,2,8] {\"dim\": 1, " +
+                   bounds + "}\noutput y",
+               {{"S", 16}})
+            .graph);
+  };
+  const std::string taken =
+      "rows.2:aten.arange.default size.S.rows.2:aten.add.Tensor all:aten.cat.default "
+      "y:aten.index_select.default";
+  CHECK(last_two(R"("start": -2)") == taken);
+  // As importers write it: the start is an expression, which a bound document has as a number.
+  CHECK(last_two(R"("start": "S")") == taken);
+  CHECK(last_two(R"("start": "S", "end": "S + 2")") == taken);
+  CHECK(last_two(R"("start": -2, "end": 9223372036854775807)") == taken);
+  const PaddedGraph inner = padded(R"(
+    size S 4..64; input x [2,S,8]
+    y = slice.Tensor(x) [2,2,8] {"dim": 1, "start": -4, "end": "S - 2"}
+    z = select.int(x) [2,8] {"dim": 1, "index": -3}
+    output y; output z)",
+                                   {{"S", 16}});
+  CHECK(ops(inner.graph) ==
+        "size.n.S.add.-4:aten.add.Scalar rows.2:aten.arange.default "
+        "size.S - 4.rows.2:aten.add.Tensor y:aten.index_select.default "
+        "size.n.S.add.-3:aten.add.Scalar rows.1:aten.arange.default "
+        "size.S - 3.rows.1:aten.add.Tensor z:row:aten.index_select.default z:aten.squeeze.dim");
+}
+
 TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
   const auto of = [](const std::string& node) {
     return refusal(
@@ -205,8 +236,10 @@ TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
         "--bind, or leave it out of the bucketed part");
   CHECK(of(R"(y = group_norm(x) [2,8,S] {"num_groups": 2, "_none_args": ["weight", "bias"]})") ==
         "node 'y': a group norm over 'S' mixes padding into its statistics (no rule yet)");
-  CHECK(of(R"(y = select.int(x) [2,8] {"dim": 2, "index": -3})") ==
-        "node 'y': index -3 counts from the end of the padded size 'S'");
+  CHECK(of(R"(y = select.int(x) [2,8] {"dim": 2, "index": -5})") ==
+        "node 'y': 5 rows from the end are more than the padded size 'S' has at its least");
+  CHECK(of(R"(y = slice.Tensor(x) [2,8,2] {"dim": 2, "start": -4, "step": 2})") ==
+        "node 'y': start -4 counts from the end of the padded size 'S'");
   CHECK(of(R"(y = add.Scalar(x) [2,8,S] {"other": "S"})") ==
         "node 'y': attribute 'other' varies with 'S' other than as a shape");
   CHECK(of(R"(y = argsort(x) [2,8,S] int64 {"dim": -1})")
