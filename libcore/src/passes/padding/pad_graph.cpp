@@ -41,6 +41,9 @@ using namespace padding;
 constexpr std::string_view kShapeAttributes[] = {"end",   "length", "output_size", "repeats",
                                                  "shape", "size",   "sizes",       "split_sizes"};
 
+// An attribute that says how many rows a pad puts in front of and behind each dimension.
+constexpr std::string_view kAmounts = "pad";
+
 constexpr int kMostRounds = 8;
 
 class GraphPadder {
@@ -192,7 +195,9 @@ class GraphPadder {
       if (attrs == nullptr || from_end.contains(n)) continue;
       for (const auto& [key, value] : attrs->get_ref<const Json::object_t&>()) {
         if (std::ranges::find(kShapeAttributes, key) != std::end(kShapeAttributes)) continue;
-        if (const std::string size = varying_size(value); !size.empty()) {
+        const bool is_amount = key == kAmounts && value.is_array();
+        const std::string size = is_amount ? varying_front(value) : varying_size(value);
+        if (!size.empty()) {
           const std::string* name = member_text((*nodes)[n], "name");
           diagnostics_.error(
               {.file = model_.file(),
@@ -203,6 +208,15 @@ class GraphPadder {
         }
       }
     }
+  }
+
+  // Of amounts in front of and behind rows, in pairs, those behind fill up to a size that may be
+  // fixed; in front rows would move.
+  std::string varying_front(const Json& amounts) const {
+    for (std::size_t i = 0; i < amounts.size(); i += 2) {
+      if (std::string size = varying_size(amounts[i]); !size.empty()) return size;
+    }
+    return {};
   }
 
   std::string varying_size(const Json& value) const {

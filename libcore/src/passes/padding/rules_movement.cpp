@@ -466,6 +466,15 @@ NodeRule pad_rule(const PaddedNode& node) {
     const std::int64_t before = pair + 1 < amounts.size() ? amounts[pair] : 0;
     const std::int64_t after = pair + 1 < amounts.size() ? amounts[pair + 1] : 0;
     const SizeExpression& size = node.operand(0)[index_of(d)];
+    if (!node.result_varies(0, d)) {
+      // Rows of a fixed number: what a run without padding puts behind the valid ones.
+      if (before != 0 || after < 0 || mode != "constant" || value != 0) {
+        return refuse_rule(fixed_size_text(0, d));
+      }
+      rule.needs.push_back(need_at({0, d}, {kZeros}, Fill::kZero));
+      rule.consumed.push_back({0, d});
+      continue;
+    }
     if (std::abs(before) > (1 << 30) || std::abs(after) > (1 << 30) ||
         !node.same(size + (before + after), node.result()[index_of(d)])) {
       return refuse_rule("its result has other sizes than its operand and its padding give");

@@ -298,6 +298,32 @@ TEST_CASE("padding: joined rows are kept apart where a view parts them again", "
             .find("node 'r'") != std::string::npos);
 }
 
+TEST_CASE("padding: rows that are filled up to a fixed number are masked", "[padding]") {
+  const char* const text = R"(
+    size S 1..24; input x [1,S,4]
+    y = relu(x) [1,S,4]
+    z = constant_pad_nd(y) [1,24,4] {"pad": [0, 0, 0, "24 - S"]}
+    output z)";
+  for (const std::int64_t capacity : {8, 24}) {
+    const PaddedGraph result = padded(text, {{"S", capacity}});
+    CHECK(ops(result.graph).find("npu.tail") != std::string::npos);
+    CHECK(result.padding.masks.size() == 1);
+  }
+  // In front they would move the rows, and other values are none that a mask writes.
+  CHECK(refusal(R"(
+    size S 1..24; input x [1,S,4]
+    z = constant_pad_nd(x) [1,24,4] {"pad": [0, 0, "24 - S", 0]}
+    output z)",
+                {{"S", 24}})
+            .find("attribute 'pad' varies") != std::string::npos);
+  CHECK(refusal(R"(
+    size S 1..24; input x [1,S,4]
+    z = constant_pad_nd(x) [1,24,4] {"pad": [0, 0, 0, "24 - S"], "value": 1.0}
+    output z)",
+                {{"S", 16}})
+            .find("node 'z'") != std::string::npos);
+}
+
 TEST_CASE("padding: an index that may be no valid row is guarded, once", "[padding]") {
   // Row 3 is there at the least size 4; row 4 is not, and would be one of the padding.
   const auto guards = [](std::int64_t row) {
