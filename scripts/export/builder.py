@@ -285,25 +285,32 @@ class Builder:
             first = [value.is_written and value.is_kept for value in outputs]
             outputs = [self.one(torch.ops.aten.alias.default, [v]) if f else v for v, f in zip(outputs, first)]
             self.states = settle_states(self, outputs)
-            finals = [state.final for state in self.states]
+            finals = [state.final for state in self.states if state.final is not None]
             # A tensor is an output of the model or of a state.
             outputs = [self.one(torch.ops.aten.alias.default, [v]) if v in finals else v for v in outputs]
         for index, name in enumerate(names):
             if name is not None:
                 outputs[index] = self.name_output(outputs[index], name)
         user_outputs = outputs
-        outputs = outputs + [state.final for state in self.states]
+        outputs = outputs + [state.final for state in self.states if state.final is not None]
         self.remove_unread(outputs)
         if self.memory is not None:
             self.written = {v.key for v in [*self.weights, *self.constants] if v.is_written}
-            self.weights = [value for value in self.weights if not value.is_written]
-            for state in self.states:
-                state.value.kind = "input"
-                self.inputs.append(state.value)
+            states = [state.value for state in self.states if state.value is not None]
+            self.weights = [value for value in self.weights if not value.is_written and value not in states]
+            users = list(self.inputs)
+            for value in states:
+                value.kind = "input"
+                self.inputs.append(value)
             self.roles = rewrite_positions(self, user_outputs)
+            if not self.roles and not user_outputs and len(users) == 1:
+                self.roles = {"source": users[0]}  # all that comes of it is for other entries
             self.remove_unread(outputs)
         # Constants are numbered in the order of their first reader.
         read = [v for node in self.nodes for v in flatten_values(node.args)] + outputs
+        read_weights = set(read)
+        if getattr(self.memory, "is_entry", False):  # others have what this one does not read
+            self.weights = [value for value in self.weights if value in read_weights]
         constants = list(dict.fromkeys(v for v in read if v.kind == "constant"))
         lifted = 0
         for value in constants:
@@ -356,7 +363,7 @@ class Builder:
         prefixes = {"parameter": "p_", "buffer": "b_", "constant": "c_"}
         for value in self.weights:
             value.name = names.create(prefixes[value.kind] + re.sub(r"\W", "_", value.key))
-        states = {state.value for state in self.states}
+        states = {state.value for state in self.states if state.value is not None}
         for value in self.inputs:
             value.name = names.create("b_" + re.sub(r"\W", "_", value.key) if value in states else value.key)
         named = [node for node in self.nodes if node.output_name is not None]

@@ -36,7 +36,7 @@ def execute_document(document, weights, inputs):
 
 def first_states(document):
     """What states hold before the first step."""
-    states = {state["input"] for state in document.get("npu", {}).get("states", [])}
+    states = {state.get("input") for state in document.get("npu", {}).get("states", [])}
     entries = [entry for entry in document["graph_inputs"] if entry["name"] in states]
     return {entry["name"]: torch.zeros(entry["shape"], dtype=getattr(torch, entry["dtype"])) for entry in entries}
 
@@ -116,11 +116,14 @@ def check_steps(document, builder, memory, inputs):
     weights = {value.key: value.tensor for value in builder.weights}
     given = {value.name: tensor for value, tensor in zip(builder.inputs, inputs.tensors)}
     states = first_states(document)
+    states.update({s.value.name: memory.slots[s.key].get() for s in builder.states if s.final is None})
     for _ in range(2):
         found = execute_document(document, weights, {**given, **states})
-        states = {state["input"]: found[state["output"]] for state in document["npu"]["states"]} if builder.states else {}
+        both = [state for state in builder.states if state.value is not None and state.final is not None]
+        states.update({state.value.name: found[state.final.name] for state in both})
     results, wanted = memory.two_steps(inputs)
-    pairs = [(f"the state '{state.key}'", states[state.value.name], wanted[state.key]) for state in builder.states]
+    written = [state for state in builder.states if state.final is not None]
+    pairs = [(f"the state '{state.key}'", found[state.final.name], wanted[state.key]) for state in written]
     names = [entry["name"] for entry in document["graph_outputs"]]
     pairs += [(f"output '{name}'", found[name], result) for name, result in zip(names, results)]
     for what, one, other in pairs:

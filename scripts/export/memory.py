@@ -98,6 +98,8 @@ class Memory:
         # Inputs whose elements follow each other, as positions do; and what was said of them.
         self.consecutive = {name for name, tensor in zip(inputs.names, inputs.tensors) if is_consecutive(tensor)}
         self.said = set()
+        # Of models of several entries: what others have of what is changed, and what others change (entries.py).
+        self.is_entry, self.kept, self.given = False, set(), set()
         self.replaced = []  # keys of the states that have another tensor in their place after the last run
         numbers = {key: (slot, slot.get()) for key, slot in slots_of(model, (bool, int, float)).items()}
         self.slots = slots_of(model)

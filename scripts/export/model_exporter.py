@@ -8,6 +8,7 @@ import torch
 from export.check import check_files, check_steps
 from export.document import format_document, make_document
 from export.dynamic import SeveralSizes, export_template, names_of_sizes, parse_dynamic
+from export.entries import check_dynamic, dynamic_of, share_states
 from export.errors import TraceError, UserError, first_line, program
 from export.files import write_files
 from export.from_export import build_with_export, has_torch_export, program_of, read_program, shapes_of_inputs
@@ -22,15 +23,42 @@ from export.torch_tensors import write_safetensors
 
 
 def export_model(options):
-    """Reads the model that the options name, and writes its document and tensors."""
+    """Reads the model that the options name, and writes its documents and tensors."""
     torch.manual_seed(options.seed)
     if options.source == "torchvision":
-        model, inputs = load_torchvision(options.what, options.batch)
-    else:
-        model, inputs = load_function(options.source, options.what, options.batch)
+        return export_one(options, options.name, *load_torchvision(options.what, options.batch), options.dynamic)
+    loaded = load_function(options.source, options.what, options.batch)
+    if not isinstance(loaded, dict):
+        return export_one(options, options.name, *loaded, options.dynamic)
+    export_entries(options, loaded)
+
+
+def export_entries(options, entries):
+    """A document NAME.ENTRY of each entry; see entries.py."""
+    if not options.state or options.check or options.dtype:
+        raise UserError("a model of several entries needs --state, and goes with neither --check nor --dtype")
+    check_dynamic([(name, inputs) for name, (_, inputs) in entries.items()], options.dynamic)
+    memories = []
+    for model, inputs in entries.values():
+        model.eval()
+        memories.append(Memory(model, inputs))
+        run_model(model, inputs)  # what it leaves is what the next one reads
+    for memory in memories:
+        memory.put_back()
+    share_states(memories)
+    for (name, (model, inputs)), memory in zip(entries.items(), memories):
+        dynamic = dynamic_of(name, inputs, options.dynamic)
+        export_one(options, f"{options.name}.{name}", model, inputs, dynamic, memory)
+        run_model(model, inputs)
+
+
+def export_one(options, name, model, inputs, dynamic, memory=None):
+    """Writes the document and the tensors of one model; `memory` is given for an entry of several."""
+    is_entry = memory is not None
     model.eval()
-    memory = Memory(model, inputs) if options.state else None
-    if not options.trained:
+    if options.state and not is_entry:
+        memory = Memory(model, inputs)
+    if not options.trained and not is_entry:
         calibrate_batch_norms(model, inputs, options.seed)
     if options.dtype:
         dtype = getattr(torch, options.dtype)
@@ -43,7 +71,7 @@ def export_model(options):
     reference = [(key, tensor.clone()) for key, tensor in named_outputs(run_model(model, inputs))]
     if memory:
         memory.put_back()
-    if not reference:
+    if not reference and not (is_entry and memory.kept):
         raise UserError("forward() returns no tensor")
     build = build_with_export if has_torch_export() else build_with_trace
     names = [key for key, _ in reference]
@@ -55,14 +83,13 @@ def export_model(options):
             outputs = builder.finish(results, names)
             if memory:
                 check_states(builder, memory)
-                check_steps(make_document(options.name, builder, outputs, False), builder, memory, inputs)
-            template = template_of(model, inputs, names, options, memory) if options.dynamic else None
+                check_steps(make_document(name, builder, outputs, False), builder, memory, inputs)
+            template = template_of(name, model, inputs, names, dynamic, options, memory) if dynamic else None
     except TraceError:
         raise
     except Exception as error:
         what = str(error) if isinstance(error, UserError) else f"cannot trace the model: {first_line(error)}"
         raise UserError(with_place(what, place_of_error(model, error))) from None
-    name = options.name
     text = format_document(template or make_document(name, builder, outputs, not options.structure_only))
     writers = {f"{name}.json": lambda file: file.write(text.encode())}
     if not options.structure_only:
@@ -77,9 +104,9 @@ def export_model(options):
         print(f"{program()}: {name}: {check_files(options.output, name)}", file=sys.stderr)
 
 
-def template_of(model, inputs, names, options, memory):
+def template_of(name, model, inputs, names, dynamic, options, memory):
     """The document of a model whose sizes vary."""
-    sizes = SeveralSizes(parse_dynamic(options.dynamic), inputs)
+    sizes = SeveralSizes(parse_dynamic(dynamic), inputs)
     if has_torch_export():
         program = program_of(model, inputs, sizes, memory)
         symbols = names_of_sizes(sizes, shapes_of_inputs(program, inputs.names))
@@ -95,4 +122,4 @@ def template_of(model, inputs, names, options, memory):
                 memory.put_back()
             return build_with_trace(model, resized, memory)
 
-    return export_template(options.name, sizes, build, names, not options.structure_only)
+    return export_template(name, sizes, build, names, not options.structure_only)

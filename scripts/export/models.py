@@ -10,6 +10,7 @@ import sys
 
 import torch
 
+from export.entries import are_entries, as_module, check_names
 from export.errors import UserError, first_line
 from export.patches import ordinary_attention
 from export.places import place_of_error, with_place
@@ -63,6 +64,7 @@ def load_torchvision(name, batch):
 
 
 def load_function(path, function_name, batch):
+    """(model, inputs), or such a pair for each entry, by its name."""
     if not os.path.isfile(path):
         raise UserError(f"{path}: no such file")
     sys.dont_write_bytecode = True  # leave no __pycache__ beside the model
@@ -83,7 +85,11 @@ def load_function(path, function_name, batch):
     if batch is not None and "batch" not in inspect.signature(function).parameters:
         raise UserError(f"{path}:{function_name} takes no `batch`, so --batch {batch} cannot be met")
     result = guarded(f"{path}:{function_name} failed", lambda: function(**({} if batch is None else {"batch": batch})))
-    return model_and_inputs(result, f"{path}:{function_name}")
+    whose = f"{path}:{function_name}"
+    if not are_entries(result):
+        return model_and_inputs(result, whose)
+    check_names(result, whose)
+    return {name: model_and_inputs(entry, f"{whose}['{name}']") for name, entry in result.items()}
 
 
 def guarded(what, run):
@@ -96,9 +102,10 @@ def guarded(what, run):
 
 def model_and_inputs(result, whose):
     """What a user's function returned: (model, args), (model, args, kwargs), or (model, kwargs)."""
-    if not (isinstance(result, tuple) and len(result) in (2, 3) and isinstance(result[0], torch.nn.Module)):
-        raise UserError(f"{whose} must return (model, example inputs) or (model, args, kwargs)")
-    model, args = result[:2]
+    model = as_module(result[0]) if isinstance(result, tuple) and len(result) in (2, 3) else None
+    if not isinstance(model, torch.nn.Module):
+        raise UserError(f"{whose} must return (model, example inputs) or (model, args, kwargs), or a mapping of such entries")
+    args = result[1]
     kwargs = (result[2] if len(result) == 3 else None) or {}
     if isinstance(args, collections.abc.Mapping) and not kwargs:
         args, kwargs = (), args

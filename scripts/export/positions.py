@@ -327,7 +327,8 @@ def mask_of(parts, tensor):
 
 def rewrite_positions(builder, outputs):
     """Makes positions and masks of a finished graph what is said above, and returns its npu.generate."""
-    users = [value for value in builder.inputs if not value.is_written]
+    states = [state.value for state in builder.states]
+    users = [value for value in builder.inputs if value not in states]
     known = getattr(builder.memory, "consecutive", None)
     consecutive = {v.key for v in users if is_consecutive(v.tensor)} if known is None else known
     forms = Forms(builder, consecutive)

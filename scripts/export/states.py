@@ -18,17 +18,22 @@ OVERWRITES = ("index_copy", "slice_scatter", "select_scatter", "index_put", "sca
 
 
 class State:
+    """Its Values before and after a step; None where it is only written, or only read, for another entry."""
+
     def __init__(self, key, value, final):
-        self.key, self.value, self.final = key, value, final  # final: the Value that it has after a step
+        self.key, self.value, self.final = key, value, final
 
     def entry(self):
         """Its entry in npu.states."""
-        entry = {"name": self.key, "input": self.value.name, "output": self.final.name}
+        ends = {"input": self.value, "output": self.final}
+        entry = {"name": self.key, **{key: value.name for key, value in ends.items() if value is not None}}
         axis = self.axis()
         return entry if axis is None else {**entry, "axis": axis}
 
     def axis(self):
         """The dimension that holds rows by position, if the last writer writes rows."""
+        if self.value is None or self.final is None:
+            return None
         node = self.final.node
         if node.op is None or base_name(node.op) != "index_copy":
             return None
@@ -116,11 +121,13 @@ def functional_form(op):
 def settle_states(builder, outputs):
     """The states of a finished graph: of the tensors that were written those whose first value is read.
 
-    Their new values are outputs too, and what those read may make a state of another tensor.
+    Their new values are outputs too, and what those read may make a state of another tensor. For other entries of the
+    model what is written is a state if they have it, and what they write if it is read.
     """
     written = [value for value in [*builder.weights, *builder.constants] if value.is_written]
     finals = {value: value.replacement or builder.current(value) for value in written}
-    found, needed = [], set(outputs)
+    kept = [value for value in written if value.key in getattr(builder.memory, "kept", ())]
+    found, needed = [], {*outputs, *(finals[value] for value in kept)}
     while True:
         live = live_values(builder.nodes, needed)
         new = [value for value in written if value not in found and value in live]
@@ -128,7 +135,8 @@ def settle_states(builder, outputs):
             break
         found += new
         needed.update(finals[value] for value in new)
-    found = [value for value in written if value in found]
+    read = set(found)
+    found = [value for value in written if value in read or value in kept]
     for value in found:
         check_memory(builder, value)
     taken, states = set(), []
@@ -139,8 +147,10 @@ def settle_states(builder, outputs):
         elif final.kind != "op" or final in taken:
             final = builder.one(torch.ops.aten.alias.default, [final])
         taken.add(final)
-        states.append(State(value.key, value, final))
-    return states
+        states.append(State(value.key, value if value in read else None, final))
+    live = live_values(builder.nodes, needed)
+    given = [value for value in [*builder.weights, *builder.constants] if value.key in getattr(builder.memory, "given", ())]
+    return states + [State(value.key, value, None) for value in given if value in live]
 
 
 def live_values(nodes, needed):
@@ -185,6 +195,8 @@ def check_states(builder, memory):
     for key in sorted(memory.changed - builder.written):
         raise UserError(f"forward() changes '{key}', but no op that the trace shows writes it")
     for state in builder.states:
+        if state.value is None or state.final is None:
+            continue
         first = memory.first[state.key][1] if state.key in memory.first else state.value.tensor
         if first.numel() and bool((first != 0).any()):
             what = f"the state '{state.key}' begins with other values than zeros, which npu.states has no place for"
