@@ -28,6 +28,10 @@ ExitStatus compile_document(Tool& tool, npu::cli::CompileOptions& options) {
   const bool is_quantized = options.precision.asked(tool);
   options.model.measure_precision = tool.wants_report();
   options.model.compile.control.blob_folder = tool.output_folder();
+  if (options.entries.wanted()) {
+    return compile_documents(tool, options.entries, options.buckets, options.model,
+                             options.deadline);
+  }
   if (options.buckets.wanted()) {
     tool.refuse({"--tune"}, "does not go with --buckets");
     return compile_buckets(tool, options.buckets, options.model,
@@ -59,7 +63,7 @@ int main(int argc, char** argv) {
   return tool.run(argc, argv, [&] {
     if (options.info) return describe(tool);
     if (!options.isa.empty()) npu::limit_isa_level(options.isa);
-    if (npu::gnn::is_plan_file(tool.input().path())) {
+    if (!options.entries.wanted() && npu::gnn::is_plan_file(tool.input().path())) {
       tool.refuse({"--tune", "--buckets", "--bucket"}, "is for documents, not for plans");
       return compile_plan(tool, options.model, options.plan_devices);
     }

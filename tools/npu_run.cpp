@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
     }
     tool.refuse({"--units"}, "is for plans, which --features makes run");
     if (loop.wanted()) npu::cli::check_token_loop(tool, loop);
+    if (!loop.wanted()) tool.refuse({"--source"}, "goes with --generate or --score");
     options.measure_precision = tool.wants_report();
     const auto bundle = digest.empty() ? tool.input().read_bundle(false, check)
                                        : npu::cli::read_pinned_bundle(tool, digest);

@@ -89,6 +89,7 @@ void read_all(std::string_view bytes) {
     require(!bundle->entries().empty(), "there is an entry");
     for (std::size_t i = 0; i < bundle->entries().size(); ++i) {
       const npu::BundleEntry& entry = bundle->entries()[i];
+      require(entry.of < bundle->documents().size(), "an entry's document exists");
       for (const npu::BundlePartition& partition : entry.partitions) {
         require(partition.section < bundle->sections().size(), "a blob's section exists");
       }
@@ -101,7 +102,9 @@ void read_all(std::string_view bytes) {
       } catch (const npu::Error&) {  // the text is no document
       }
     }
-    for (const char byte : bundle->template_document()) sum += static_cast<unsigned char>(byte);
+    for (std::size_t i = 0; i < bundle->documents().size(); ++i) {
+      for (const char byte : bundle->template_document(i)) sum += static_cast<unsigned char>(byte);
+    }
     for (const npu::BundleWeight& weight : bundle->weights()) {
       try {
         const npu::Tensor tensor = bundle->weight(weight);

@@ -7,6 +7,7 @@
 #   names   export_torch.py: args and kwargs, names of inputs and outputs, the text encoder of README.md
 #   dynamic export_torch.py --dynamic: templates, which are run at other sizes; what follows no size
 #   states  export_torch.py --state: steps of documents and of the models, decoders in chunks; what is no state
+#   entries export_torch.py: models of several entries, testdata/models/translators
 #   texts   graphs of torch.export as text, whatever PyTorch is there (check_graphs.py)
 #   current the same modules as a current PyTorch exports them
 #   gnn     export_gnn.py and make_graph.py: npu-plan and npu-run give PyTorch's result
@@ -153,6 +154,10 @@ check_states() {
   $python "$source/tests/python/check_states.py" "$source" "$bin" >states.log 2>&1 || fail "$(tail -n 3 states.log)"
 }
 
+check_entries() {
+  $python "$source/tests/python/check_entries.py" "$source" "$bin" >entries.log 2>&1 || fail "$(tail -n 3 entries.log)"
+}
+
 check_pyg() {
   "$scripts/make_graph.py" --nodes 200 --edges 1200 -o graph.mtx --features 6 --features-file x.npy
   $python "$source/tests/python/check_networks.py" "$source" "$bin" >networks.log 2>&1 || fail "$(tail -n 3 networks.log)"
@@ -222,6 +227,6 @@ check_corpus() {
 }
 
 case $check in
-  torch | names | dynamic | states | texts | current | gnn | pyg | corpus) "check_$check" ;;
+  torch | names | dynamic | states | entries | texts | current | gnn | pyg | corpus) "check_$check" ;;
   *) fail "unknown check '$check'" ;;
 esac

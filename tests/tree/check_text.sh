@@ -45,7 +45,6 @@ questions.hpp         sub-IRs of the C interface
 report.cpp            blob of the C interface
 safetensors.cpp       header of a file
 session.cpp           template of a bundle
-session_model.cpp     template of a bundle
 sized_request.cpp     template of a bundle
 tap_case.cpp          report of a backend
 target.cpp            targets that are embedded

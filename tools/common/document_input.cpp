@@ -11,6 +11,7 @@
 
 #include "io.hpp"
 #include "ir/bind_sizes.hpp"
+#include "npu/ir/json_reader.hpp"
 #include "npu/ir/json_writer.hpp"
 #include "npu/support/file_io.hpp"
 #include "ops/check_template.hpp"
@@ -119,14 +120,52 @@ Template DocumentInput::read_sizes() {
   if (!SizeSymbols::are_in(*document)) {
     throw Error(ErrorCode::kUsage, name + " has no sizes that vary, npu.symbols");
   }
-  Template model = Template::read(*std::move(document), name, diagnostics_);
+  Template model = checked_template(*std::move(document), name);
+  return sizes.empty() ? model : narrowed_template(model, sizes);
+}
+
+Template DocumentInput::checked_template(Json document, const std::string& name) {
+  Template model = Template::read(std::move(document), name, diagnostics_);
   stop_on_errors(diagnostics_);
   check_template(model, diagnostics_);
   stop_on_errors(diagnostics_);
-  if (sizes.empty()) return model;
-  Template narrowed = Template::read(narrowed_document(model, sizes), name, diagnostics_);
+  return model;
+}
+
+Template DocumentInput::narrowed_template(const Template& model, const SizeBindings& sizes) {
+  Template narrowed = Template::read(narrowed_document(model, sizes), model.file(), diagnostics_);
   stop_on_errors(diagnostics_);
   return narrowed;
+}
+
+ReadDocument DocumentInput::read_any(const std::string& path, const SizesFunction& bound) {
+  const std::string text = read_file(path);
+  if (!begins_like_document(text)) {
+    throw Error(ErrorCode::kParse, "expected a document; npu-tag makes one of a model",
+                {.file = path});
+  }
+  Json document = parse_json(text, path);
+  ReadDocument read;
+  if (!SizeSymbols::are_in(document)) {
+    read.graph = npu::read_graph(text, path, diagnostics_);
+    stop_on_errors(diagnostics_);
+    return read;
+  }
+  Template model = checked_template(std::move(document), path);
+  const SizeBindings sizes = bound(model.symbols());
+  if (model.symbols().unbound_text(sizes).empty()) {
+    read.graph = bind_sizes(model, sizes, diagnostics_);
+  } else {
+    read.sizes = sizes.empty() ? std::move(model) : narrowed_template(model, sizes);
+  }
+  stop_on_errors(diagnostics_);
+  return read;
+}
+
+void DocumentInput::refuse_path(const std::string& why) const {
+  if (option_ != nullptr && option_->count() > 0) {
+    throw Error(ErrorCode::kUsage, "GRAPH '" + path_ + "': " + why);
+  }
 }
 
 Graph& DocumentInput::read_template() {
@@ -168,7 +207,10 @@ std::shared_ptr<const Bundle> DocumentInput::read_bundle(bool required, DigestCh
 }
 
 void DocumentInput::refuse_bindings(const Bundle& bundle) const {
-  const bool has_sizes = !bundle.template_document().empty();
+  bool has_sizes = false;
+  for (std::size_t i = 0; i < bundle.documents().size(); ++i) {
+    has_sizes = has_sizes || !bundle.template_document(i).empty();
+  }
   if ((bindings_.empty() || has_sizes) && frozen_.empty()) return;
   throw Error(ErrorCode::kUsage, "--bind and --freeze: '" + input_name(path_) +
                                      "' is compiled, and its sizes have values");

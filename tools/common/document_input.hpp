@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,14 @@ namespace npu::cli {
 struct StopOnDiagnostics {};
 /// Throws it if there are errors among them.
 void stop_on_errors(const Diagnostics& diagnostics);
+
+/// A document of npu-ir(5), whose sizes vary or do not.
+struct ReadDocument {
+  std::optional<Template> sizes;
+  Graph graph;  ///< without `sizes`
+};
+/// The values that some of the sizes of a template get.
+using SizesFunction = std::function<SizeBindings(const SizeSymbols& symbols)>;
 
 /// What a program reads: a document, a template, a bundle or a model of another format, from a file
 /// or stdin. Faults go to the diagnostics; if there are errors, the body of Tool::run ends.
@@ -45,6 +54,11 @@ class DocumentInput {
   /// symbolic dimensions, as far as --bind leaves them open. Checked. Throws Error kUsage if no
   /// size varies.
   Template read_sizes();
+  /// A file beside GRAPH, a document: as a template, as far as `bound` leaves its sizes open, or as
+  /// a verified graph.
+  ReadDocument read_any(const std::string& path, const SizesFunction& bound);
+  /// Throws Error kUsage, "GRAPH: WHY", if the argument was given.
+  void refuse_path(const std::string& why) const;
   /// Its document, as long as the program lives.
   Graph& read_template();
   /// The graph if the input is of a format that a frontend reads: a file with an empty `text`, else
@@ -62,6 +76,9 @@ class DocumentInput {
 
  private:
   ImportOptions import_options() const;
+  /// The template that a document is, checked.
+  Template checked_template(Json document, const std::string& name);
+  Template narrowed_template(const Template& model, const SizeBindings& sizes);
   void refuse_bindings(const Bundle& bundle) const;
   /// Whether nobody named an input and stdin would have to be typed.
   bool is_terminal() const;

@@ -2,16 +2,12 @@
 // npu-run's token loop between its streams: requests from a file or a pipe, ids to a file or a
 // pipe, and the report to where it does not disturb them.
 //
-// A file of requests is checked as a whole before anything is computed. A pipe is read line by line
-// while the loop goes on, and ids go to standard output one by one, so that a tokenizer can stand
-// on each side.
+// Requests of a pipe are read while the loop goes on, and ids go to standard output one by one, so
+// that a tokenizer can stand on each side.
 #include "token_loop.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,7 +15,7 @@
 #include "interruptible_run.hpp"
 #include "io.hpp"
 #include "npu/ir/json_writer.hpp"
-#include "npu/support/file_io.hpp"
+#include "requests.hpp"
 #include "runtime/generate/generate_report.hpp"
 #include "runtime/generate/session_model.hpp"
 #include "runtime/session/saved_states.hpp"
@@ -28,55 +24,6 @@
 
 namespace npu::cli {
 namespace {
-
-/// Requests of a stream that is read once.
-class RequestStream {
- public:
-  RequestStream(const std::string& path, std::int64_t vocabulary)
-      : descriptor_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
-        reader_(source_of_descriptor(descriptor_, input_name(path)), input_name(path), vocabulary) {
-    if (descriptor_ >= 0) return;
-    throw Error(ErrorCode::kIo, std::string("cannot open: ") + std::strerror(errno),
-                {.file = path});
-  }
-  ~RequestStream() {
-    if (descriptor_ > STDERR_FILENO) ::close(descriptor_);
-  }
-  RequestStream(const RequestStream&) = delete;
-  RequestStream& operator=(const RequestStream&) = delete;
-
-  std::optional<TokenLine> next() {
-    auto line = reader_.next();
-    if (!line && is_empty_) {
-      throw Error(ErrorCode::kParse,
-                  descriptor_ == STDIN_FILENO
-                      ? "the input is empty; did the command before this one in the pipe fail?"
-                      : "the file is empty",
-                  {.file = reader_.file()});
-    }
-    is_empty_ = false;
-    return line;
-  }
-
- private:
-  int descriptor_;
-  TokenReader reader_;
-  bool is_empty_ = true;
-};
-
-/// The requests of a stream, or those of a file, all of which are checked first.
-RequestSource requests_of(RequestStream& stream, const std::string& path, const StepModel& model) {
-  if (path == "-" || !is_regular_file(path)) return [&stream] { return stream.next(); };
-  std::vector<TokenLine> lines;
-  while (auto line = stream.next()) {
-    check_prompt(*line, path, model, 0);
-    lines.push_back(std::move(*line));
-  }
-  return [lines = std::move(lines), next = std::size_t{0}]() mutable -> std::optional<TokenLine> {
-    if (next == lines.size()) return std::nullopt;
-    return std::move(lines[next++]);
-  };
-}
 
 /// Ids as text: on standard output as they come, or kept for a file.
 class IdText : public IdSink {
@@ -170,23 +117,31 @@ std::int64_t restore_states(SessionModel& model, const std::string& path) {
 Json run_token_loop(const Tool& tool, SessionModel& model, const RunModelOptions& run,
                     const TokenLoopOptions& options) {
   const bool is_terminal = writes_ids_to_stdout(options) && output_is_terminal();
-  const std::string& path = options.wants_ids ? options.tokens : options.score;
-  RequestStream stream(path, model.vocabulary());
-  const RequestSource requests = requests_of(stream, path, model);
+  const RequestFiles files{.tokens = options.wants_ids ? options.tokens : options.score,
+                           .source = options.source,
+                           .inputs = run.inputs,
+                           .is_restored = !run.state_in.empty()};
+  if (options.generate.keep && model.source() != nullptr) {
+    throw Error(
+        ErrorCode::kUsage,
+        "--keep: the model has an encoder, so each request begins with a source of its own");
+  }
+  const RequestSource requests = requests_of(files, model);
   RateLine rate(tool.shows_progress() && !is_terminal);
   if (!options.wants_ids) {
-    return score_report_json(score(model, requests, input_name(path), rate.callback()),
+    return score_report_json(score(model, requests, input_name(files.name()), rate.callback()),
                              model.facts());
   }
   check_stop_ids(options, model.vocabulary());
   GenerateOptions generate_options = options.generate;
   generate_options.keep_ids = options.tokens_out.empty();
   if (!run.state_in.empty()) {
+    generate_options.is_restored = true;
     generate_options.position = restore_states(model, run.state_in);
   }
   IdText ids(writes_ids_to_stdout(options));
   const GenerateResult result =
-      generate(model, requests, input_name(path), generate_options, ids, rate.callback());
+      generate(model, requests, input_name(files.name()), generate_options, ids, rate.callback());
   if (!options.tokens_out.empty() && !writes_ids_to_stdout(options)) {
     write_output(options.tokens_out, ids.text());
   }
@@ -198,18 +153,27 @@ Json run_token_loop(const Tool& tool, SessionModel& model, const RunModelOptions
 
 }  // namespace
 
-void check_token_loop(const Tool& tool, const TokenLoopOptions& options) {
+void check_token_loop(Tool& tool, const TokenLoopOptions& options) {
   const std::string& input = options.wants_ids ? options.tokens : options.score;
-  if (input == "-" && tool.graph_path() == "-") {
-    throw Error(ErrorCode::kUsage, "GRAPH and the ids are both to come from standard input");
+  const bool both = input == "-" && options.source == "-";
+  if (both || ((input == "-" || options.source == "-") && tool.graph_path() == "-")) {
+    throw Error(ErrorCode::kUsage, both
+                                       ? "--source and the ids are both to come from standard input"
+                                       : "GRAPH and the ids are both to come from standard input");
+  }
+  if (options.wants_ids && options.tokens.empty() && options.source.empty() &&
+      tool.app().count("--inputs") == 0) {
+    throw Error(ErrorCode::kUsage,
+                "--generate needs --tokens FILE, or --source FILE or --inputs NAME=FILE of a model "
+                "with an encoder");
   }
   if (writes_ids_to_stdout(options) && tool.has_output() && tool.output() == "-") {
     throw Error(ErrorCode::kUsage,
                 "--tokens-out -: standard output carries the ids; give the report -o FILE");
   }
-  tool.refuse({"--inputs", "--random-inputs", "--outputs", "--expect", "--verify", "--tap",
-               "--rtol", "--atol", "--bench", "--trace", "--in-flight", "--no-overlap",
-               "--features", "--device", "--units", "--simulate", "--steps"},
+  tool.refuse({"--random-inputs", "--outputs", "--expect", "--verify", "--tap", "--rtol", "--atol",
+               "--bench", "--trace", "--in-flight", "--no-overlap", "--features", "--device",
+               "--units", "--simulate", "--steps"},
               options.wants_ids ? "is not for --generate" : "is not for --score");
   if (!options.wants_ids) tool.refuse({"--state-in", "--state-out"}, "is not for --score");
 }

@@ -12,7 +12,7 @@ namespace npu::cli {
 
 /// Throws Error kUsage for options of a token loop that exclude each other, before anything is
 /// read.
-void check_token_loop(const Tool& tool, const TokenLoopOptions& options);
+void check_token_loop(Tool& tool, const TokenLoopOptions& options);
 
 /// Opens the decoder that `bundle`, or the document of the input if it is null, holds; runs the
 /// loop; checks --assert, prints --report and keeps the report for --output.

@@ -131,9 +131,9 @@ class Bundle::Parser {
     bundle_.target_ = top.text("target");
     bundle_.precision_ = top.text("precision");
     read_sections(top, kBundleHeaderBytes + manifest_size);
-    const bool has_template = top.has("template");
-    read_weights(top, has_template);
-    has_template ? read_entries(top) : read_model(top);
+    const bool has_entries = top.has("template") || top.has("documents");
+    read_weights(top, has_entries);
+    has_entries ? read_entries(top) : read_model(top);
     for (std::size_t i = 0; i < bundle_.sections_.size(); ++i) {
       if (bundle_.check_ == DigestCheck::kAtOnce || bundle_.is_document_[i]) {
         bundle_.check_section(i);
@@ -219,8 +219,9 @@ class Bundle::Parser {
     }
   }
 
-  /// A model without a template: its parts stand in the manifest itself.
+  /// One document without a template: its parts stand in the manifest itself.
   void read_model(const JsonFields& top) {
+    bundle_.documents_.emplace_back();
     BundleEntry entry;
     entry.document = SIZE_MAX;
     for (std::size_t i = 0; i < bundle_.sections_.size(); ++i) {
@@ -233,9 +234,37 @@ class Bundle::Parser {
     bundle_.entries_.push_back(std::move(entry));
   }
 
+  void read_template(const JsonFields& fields, BundleDocument& document) {
+    document.template_section = read_section_index(fields, "template");
+    bundle_.is_document_[*document.template_section] = true;
+  }
+
+  /// Several documents have names; a single one is that of the manifest's template.
+  void read_documents(const JsonFields& top) {
+    if (!top.has("documents")) return read_template(top, bundle_.documents_.emplace_back());
+    std::set<std::string> names;
+    top.for_each("documents", [&](const JsonFields& fields) {
+      BundleDocument& document = bundle_.documents_.emplace_back();
+      document.name = fields.text("name");
+      if (document.name.empty()) fields.refuse("name", "a document needs a name");
+      if (!names.insert(document.name).second) {
+        fields.refuse("name",
+                      "document '" + printable_text(document.name) + "' stands there twice");
+      }
+      if (fields.has("template")) read_template(fields, document);
+    });
+    if (names.size() < 2) top.refuse("documents", "expected at least two documents");
+  }
+
+  /// The place of the document that an entry is made of.
+  std::size_t read_document_index(const JsonFields& fields) const {
+    const std::uint64_t index = fields.unsigned_integer("of");
+    if (index < bundle_.documents_.size()) return index;
+    fields.refuse("of", "there is no document " + std::to_string(index));
+  }
+
   void read_entries(const JsonFields& top) {
-    bundle_.template_section_ = read_section_index(top, "template");
-    bundle_.is_document_[*bundle_.template_section_] = true;
+    read_documents(top);
     std::set<std::string> names;
     top.for_each("entries", [&](const JsonFields& fields) {
       BundleEntry entry;
@@ -244,6 +273,7 @@ class Bundle::Parser {
       if (!names.insert(entry.name).second) {
         fields.refuse("name", "entry '" + printable_text(entry.name) + "' stands there twice");
       }
+      if (bundle_.documents_.size() > 1) entry.of = read_document_index(fields);
       for (const auto& [symbol, value] : fields.object("bound").items()) {
         const auto number = json_integer(&value);
         if (!number || *number < 0) fields.refuse("bound", "expected integers of at least 0");
@@ -311,15 +341,15 @@ class Bundle::Parser {
     }
   }
 
-  /// With a template, entries may have different weights of one name.
-  void read_weights(const JsonFields& top, bool has_template) {
+  /// Entries may have different weights of one name.
+  void read_weights(const JsonFields& top, bool has_entries) {
     const std::uint64_t room =
         bundle_.weights_section_ ? bundle_.sections_[*bundle_.weights_section_].size : 0;
     std::set<std::string> names;
     top.for_each("weights", [&](const JsonFields& fields) {
       if (!bundle_.weights_section_) fields.refuse("offset", "there is no section 'weights'");
       BundleWeight weight = read_weight(fields, room);
-      if (!has_template && !names.insert(weight.name).second) {
+      if (!has_entries && !names.insert(weight.name).second) {
         fields.refuse("name", "weight '" + weight.name + "' stands there twice");
       }
       bundle_.weights_.push_back(std::move(weight));
@@ -373,9 +403,9 @@ std::string_view Bundle::document(std::size_t entry) const noexcept {
   return text_of(data_.get() + section.offset, section.size);
 }
 
-std::string_view Bundle::template_document() const noexcept {
-  if (!template_section_) return {};
-  const BundleSection& section = sections_[*template_section_];
+std::string_view Bundle::template_document(std::size_t of) const noexcept {
+  if (!documents_[of].template_section) return {};
+  const BundleSection& section = sections_[*documents_[of].template_section];
   return text_of(data_.get() + section.offset, section.size);
 }
 

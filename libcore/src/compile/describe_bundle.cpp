@@ -84,9 +84,9 @@ std::string partitions_table(const Bundle& bundle) {
   return table_text(rows);
 }
 
-/// With a template: what each entry is for. Begins with an empty line.
+/// What each entry is for, if they have names. Begins with an empty line.
 std::string entries_table(const Bundle& bundle) {
-  if (bundle.template_document().empty()) return "";
+  if (bundle.entries().front().name.empty()) return "";
   BundleRows rows{{"entry", ">partitions", ">weights", ">predicted ms"}};
   for (const BundleEntry& entry : bundle.entries()) {
     rows.push_back({printable_text(entry.name), std::to_string(entry.partitions.size()),

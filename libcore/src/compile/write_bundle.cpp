@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes *.npub files (npub(5)).
 //
-// Sections are views of what the content holds, so nothing large is copied. With a template, equal
-// weights of several entries are written once, and so is a blob that several of their partitions
-// have in the same memory. Without one, the manifest has the model's members itself, and weights
-// are written as they are listed. Cost: O(bytes) for the digests, and a second walk over weights of
+// Sections are views of what the content holds, so nothing large is copied. With entries, equal
+// weights of several of them are written once, and so is a blob that several of their partitions
+// have in the same memory. Without, the manifest has the model's members itself, and weights are
+// written as they are listed. Cost: O(bytes) for the digests, and a second walk over weights of
 // several entries to find those that are equal.
 #include <algorithm>
 #include <cstring>
@@ -91,9 +91,9 @@ class WeightPool {
 class BundleLayout {
  public:
   explicit BundleLayout(const BundleContent& content)
-      : content_(content), weights_(has_template()) {
-    if (has_template()) {
-      add_section("template", {content.template_document});
+      : content_(content), weights_(content.has_entries()) {
+    if (content.has_entries()) {
+      for (const BundleContent::Document& document : content.documents) add_template(document);
       for (std::size_t i = 0; i < content.entries.size(); ++i) {
         add_entry(content.entries[i], " " + std::to_string(i));
       }
@@ -121,8 +121,6 @@ class BundleLayout {
     std::vector<std::size_t> weights;
   };
 
-  bool has_template() const noexcept { return !content_.template_document.empty(); }
-
   static std::string_view zeros(std::uint64_t count) {
     static const std::string text(kBundleAlignment, '\0');
     return std::string_view(text).substr(0, static_cast<std::size_t>(count));
@@ -136,6 +134,13 @@ class BundleLayout {
     return sections_.size() - 1;
   }
 
+  void add_template(const BundleContent::Document& document) {
+    templates_.emplace_back();
+    if (document.template_text.empty()) return;
+    const std::string name = document.name.empty() ? "" : " " + document.name;
+    templates_.back() = add_section("template" + name, {document.template_text});
+  }
+
   void add_entry(const BundleContent::Entry& entry, const std::string& number) {
     Places places;
     places.document = add_section(std::string(kDocumentSection) + number, {entry.document});
@@ -143,7 +148,7 @@ class BundleLayout {
       const auto& piece = entry.partitions[i];
       const std::string_view blob = bytes_text_of(piece.blob.get(), piece.blob_size);
       const auto [known, is_new] = blobs_.try_emplace({blob.data(), blob.size()}, sections_.size());
-      if (is_new || !has_template()) {
+      if (is_new || !content_.has_entries()) {
         const std::string name = number.empty() ? "" : number + ".";
         places.blobs.push_back(
             add_section("partition" + (number.empty() ? " " : name) + std::to_string(i), {blob}));
@@ -185,6 +190,16 @@ class BundleLayout {
       list.back()["document"] = places_[i].document;
       list.back()["partitions"] = partitions_json(entry, places_[i]);
       list.back()["weights"] = places_[i].weights;
+      if (content_.documents.size() > 1) list.back()["of"] = entry.of;
+    }
+    return list;
+  }
+
+  Json documents_json() const {
+    Json list = Json::array();
+    for (std::size_t i = 0; i < content_.documents.size(); ++i) {
+      list.push_back({{"name", content_.documents[i].name}});
+      if (templates_[i]) list.back()["template"] = *templates_[i];
     }
     return list;
   }
@@ -195,8 +210,12 @@ class BundleLayout {
     json["target"] = content_.target;
     json["precision"] = content_.precision;
     for (const auto& [key, value] : content_.provenance.items()) json[key] = value;
-    if (has_template()) {
-      json["template"] = 0;
+    if (content_.has_entries()) {
+      if (content_.documents.size() > 1) {
+        json["documents"] = documents_json();
+      } else {
+        json["template"] = *templates_.front();
+      }
       json["entries"] = entries_json();
     } else {
       json["partitions"] = partitions_json(content_.entries.front(), places_.front());
@@ -252,7 +271,8 @@ class BundleLayout {
   const BundleContent& content_;
   WeightPool weights_;
   std::vector<Section> sections_;
-  std::vector<Places> places_;  // by entry
+  std::vector<std::optional<std::size_t>> templates_;  // by document
+  std::vector<Places> places_;                         // by entry
   std::map<std::pair<const char*, std::size_t>, std::size_t> blobs_;
   std::string manifest_;
   std::string header_;

@@ -4,6 +4,7 @@
 // and the number of dimensions. O(inputs + outputs).
 #include "ir/generate_section.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -16,6 +17,7 @@ namespace npu {
 namespace {
 
 constexpr std::string_view kRolesPointer = "/npu/generate";
+constexpr std::size_t kMostStart = 1024;
 
 /// One mention of `graph_inputs` or `graph_outputs`.
 struct RoleKind {
@@ -32,18 +34,35 @@ class RolesReader {
 
   std::optional<GenerateRoles> read(const Json& section) {
     if (!faults_.check_object(section, std::string(kRolesPointer))) return std::nullopt;
-    faults_.check_keys(section, std::string(kRolesPointer), {"tokens", "positions", "logits"});
     GenerateRoles roles;
+    if (find_member(section, "source") != nullptr) {
+      faults_.check_keys(section, std::string(kRolesPointer), {"source"});
+      roles.source = name(section, {"source", "graph_inputs", "graph input", true});
+      return roles;
+    }
+    faults_.check_keys(section, std::string(kRolesPointer),
+                       {"tokens", "positions", "logits", "start"});
     roles.tokens = name(section, {"tokens", "graph_inputs", "graph input", true});
     roles.positions = name(section, {"positions", "graph_inputs", "graph input", false});
     roles.logits = name(section, {"logits", "graph_outputs", "graph output", true});
     if (!roles.tokens.empty() && roles.tokens == roles.positions) {
       fault("positions", "is '" + roles.positions + "', which is 'tokens' as well");
     }
+    if (const Json* start = find_member(section, "start")) read_start(*start, roles.start);
     return roles;
   }
 
  private:
+  void read_start(const Json& json, std::vector<std::int64_t>& ids) {
+    for (std::size_t i = 0; json.is_array() && i < std::min(json.size(), kMostStart + 1); ++i) {
+      const auto id = json_integer(&json[i]);
+      if (id && *id >= 0) ids.push_back(*id);
+    }
+    if (!json.is_array() || json.empty() || ids.size() != json.size() || ids.size() > kMostStart) {
+      fault("start", "is no list of 1 to " + std::to_string(kMostStart) + " ids");
+    }
+  }
+
   void fault(std::string_view key, std::string text) {
     faults_.add(pointer_below(kRolesPointer, key), "'" + std::string(key) + "' " + text);
   }
@@ -93,7 +112,8 @@ class RolesReader {
     const std::string* dtype = member_text(mention, "dtype");
     const Json* shape = member_list(mention, "shape");
     const bool is_logits = key == "logits";
-    if (dtype != nullptr) {
+    const bool is_source = key == "source";
+    if (dtype != nullptr && !is_source) {
       const bool suits = is_logits
                              ? *dtype == "float32" || *dtype == "float16" || *dtype == "bfloat16"
                              : *dtype == "int64";
@@ -108,6 +128,7 @@ class RolesReader {
     if (key == "positions" && rank != 1 && rank != 2) {
       fault(key, rank_text(name, rank, "1 or 2, [T] or [1, T]"));
     }
+    if (is_source && rank < 2) fault(key, rank_text(name, rank, "at least 2, [1, ...]"));
     if (is_logits && rank != 3) fault(key, rank_text(name, rank, "3, [1, T or 1, V]"));
     const std::optional<std::int64_t> first = rank == 0 ? std::nullopt : json_integer(&(*shape)[0]);
     if (rank > 1 && first && *first != 1) {
@@ -136,10 +157,12 @@ std::optional<GenerateRoles> read_generate_roles(const Json& document, const std
 }
 
 Json roles_json(const GenerateRoles& roles) {
+  if (!roles.source.empty()) return {{"source", roles.source}};
   Json json = Json::object();
   json["tokens"] = roles.tokens;
   if (!roles.positions.empty()) json["positions"] = roles.positions;
   json["logits"] = roles.logits;
+  if (!roles.start.empty()) json["start"] = roles.start;
   return json;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/tap_tensors.hpp"
 #include "runtime/whole_weights.hpp"
 #include "support/elapsed.hpp"
+#include "support/text.hpp"
 
 namespace npu {
 namespace {
@@ -46,6 +47,18 @@ void check_precision(const Bundle& bundle, const RunModelOptions& options) {
   throw Error(ErrorCode::kUsage, "--precision " + options.precision +
                                      ": the bundle is compiled for " + bundle.precision() +
                                      "; compile the model again");
+}
+
+/// Which of several documents runs is a matter of what they are for.
+[[noreturn]] void refuse_documents(const Bundle& bundle) {
+  std::string names;
+  for (const BundleDocument& document : bundle.documents()) {
+    names += (names.empty() ? "'" : ", '") + printable_text(document.name) + "'";
+  }
+  throw Error(
+      ErrorCode::kUsage,
+      "the bundle has several documents, " + names + ": run them with --generate or --score",
+      {.file = bundle.name()});
 }
 
 }  // namespace
@@ -91,6 +104,7 @@ PreparedModel prepare_entry(const Bundle& bundle, std::size_t entry, Graph& grap
 PreparedModel prepare_bundle(const Bundle& bundle, Graph& graph, const RunModelOptions& options,
                              Diagnostics& diagnostics) {
   std::optional<SizedRequest> request;
+  if (bundle.documents().size() > 1) refuse_documents(bundle);
   if (!bundle.template_document().empty()) {
     request = read_request(bundle, options, diagnostics);
     if (diagnostics.has_errors()) return {};

@@ -53,7 +53,7 @@ BundleContent sample() {
 /// Two sizes of a model: one blob for both, and weights of which one differs.
 BundleContent sized_sample() {
   BundleContent content = sample();
-  content.template_document = R"({"npu": {"symbols": {"S": {}}}})";
+  content.documents.front().template_text = R"({"npu": {"symbols": {"S": {}}}})";
   BundleContent::Entry& small = content.entries.front();
   small.partitions.pop_back();
   small.weights.resize(2);
@@ -255,7 +255,7 @@ TEST_CASE("a bundle without partitions or weights is one", "[compile][bundle]") 
 TEST_CASE("entries of a bundle share what is equal", "[compile][bundle]") {
   const BundleContent content = sized_sample();
   const auto bundle = Bundle::from_bytes(bundle_bytes(content), "b");
-  CHECK(bundle->template_document() == content.template_document);
+  CHECK(bundle->template_document() == content.documents.front().template_text);
   REQUIRE(bundle->entries().size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {
     const BundleEntry& entry = bundle->entries()[i];
@@ -283,6 +283,54 @@ TEST_CASE("entries of a bundle share what is equal", "[compile][bundle]") {
   const std::string text = format_bundle(*bundle);
   CHECK_THAT(text, Catch::Contains("S=16 0"));
   CHECK(bundle_info(*bundle)["entries"].size() == 2);
+}
+
+/// Two documents: one with two sizes, and one without any.
+BundleContent document_sample() {
+  BundleContent content = sized_sample();
+  content.documents.front().name = "encode";
+  content.documents.push_back({"decode", ""});
+  BundleContent::Entry decode = content.entries.front();
+  decode.name = "decode";
+  decode.of = 1;
+  decode.bound.clear();
+  content.entries.push_back(std::move(decode));
+  return content;
+}
+
+TEST_CASE("a bundle of several documents says which its entries are made of", "[compile][bundle]") {
+  const auto bundle = Bundle::from_bytes(bundle_bytes(document_sample()), "b");
+  REQUIRE(bundle->documents().size() == 2);
+  CHECK(bundle->documents()[0].name == "encode");
+  CHECK(bundle->documents()[1].name == "decode");
+  CHECK(bundle->template_document(0) == document_sample().documents[0].template_text);
+  CHECK(bundle->template_document(1).empty());
+  REQUIRE(bundle->entries().size() == 3);
+  CHECK(bundle->entries()[1].of == 0);
+  CHECK(bundle->entries()[2].of == 1);
+  CHECK(bundle->entries()[2].weights == bundle->entries()[0].weights);
+  CHECK_FALSE(bundle->manifest().contains("template"));
+  CHECK_THAT(format_bundle(*bundle), Catch::Contains("decode 0"));
+}
+
+TEST_CASE("documents of a bundle that a forger has changed are refused", "[compile][bundle]") {
+  const std::string bytes = bundle_bytes(document_sample());
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    return refusal(forged(bytes, change));
+  };
+  CHECK(refused([](Json&) {}).empty());
+  CHECK_THAT(refused([](Json& json) { json["documents"][1]["name"] = "encode"; }),
+             Catch::Contains("'encode' stands there twice"));
+  CHECK_THAT(refused([](Json& json) { json["documents"][1]["name"] = ""; }),
+             Catch::Contains("needs a name"));
+  CHECK_THAT(refused([](Json& json) { json["documents"].erase(1); }),
+             Catch::Contains("at least two documents"));
+  CHECK_THAT(refused([](Json& json) { json["documents"] = 3; }), Catch::Contains("array"));
+  CHECK_THAT(refused([](Json& json) { json["documents"][0]["template"] = 99; }),
+             Catch::Contains("no section 99"));
+  CHECK_THAT(refused([](Json& json) { json["entries"][2]["of"] = 2; }),
+             Catch::Contains("no document 2"));
+  CHECK_FALSE(refused([](Json& json) { json["entries"][2].erase("of"); }).empty());
 }
 
 TEST_CASE("a single entry with a template keeps its name", "[compile][bundle]") {

@@ -48,6 +48,34 @@ TEST_CASE("roles of a decoder are read and written", "[generate]") {
   CHECK_FALSE(diagnostics.has_errors());
 }
 
+TEST_CASE("an encoder has a source, and a decoder may have ids to begin with", "[generate]") {
+  Diagnostics diagnostics;
+  Json encoder = decoder();
+  encoder["npu"]["generate"] = {{"source", "k0"}};
+  const auto source = read_generate_roles(encoder, "d.json", diagnostics);
+  REQUIRE(source);
+  CHECK(source->source == "k0");
+  CHECK(source->tokens.empty());
+  CHECK(roles_json(*source) == encoder["npu"]["generate"]);
+  const Json begun = with_role("start", {2, 0});
+  const auto roles = read_generate_roles(begun, "d.json", diagnostics);
+  REQUIRE(roles);
+  CHECK(roles->start == std::vector<std::int64_t>{2, 0});
+  CHECK(roles_json(*roles) == begun["npu"]["generate"]);
+  CHECK_FALSE(diagnostics.has_errors());
+
+  using Texts = std::vector<std::string>;
+  for (const Json& start : {Json("2"), Json::array(), Json{-1}, Json{1.5}, Json{1, "2"}}) {
+    CHECK(role_faults(with_role("start", start)) ==
+          Texts{"d.json: /npu/generate/start: error: 'start' is no list of 1 to 1024 ids"});
+  }
+  encoder["npu"]["generate"] = {{"source", "at"}};
+  CHECK(role_faults(encoder) ==
+        Texts{"d.json: /npu/generate/source: error: 'source' is 'at' of 1 dimensions, expected at "
+              "least 2, [1, ...]"});
+  CHECK_FALSE(role_faults(with_role("source", "k0")).empty());  // beside the roles of a decoder
+}
+
 TEST_CASE("roles that do not suit are refused", "[generate]") {
   using Texts = std::vector<std::string>;
   CHECK(role_faults(with_role("tokens", 3)) ==

@@ -52,6 +52,7 @@ void add_compile_options(Tool& tool, CompileOptions& all) {
       ->type_name("NAME|FILE");
   add_device_options(tool, options.where);
   add_bucket_options(tool, all.buckets);
+  add_entry_options(tool, all.entries);
   add_plan_device_option(tool, all.plan_devices);
   tool.add_precision(options.compile.precision,
                      "compute float32 tensors as f32, bf16 or f16 [f32]");
@@ -74,6 +75,7 @@ void add_compile_options(Tool& tool, CompileOptions& all) {
        "npu-compile --precision bf16 --report model.part.json -o model.npub",
        "npu-compile --quantize int8 --calibrate samples.safetensors model.json -o m.npub",
        "npu-compile --buckets S=32,64,128 bert.onnx -o bert.npub",
+       "npu-compile --entry encode=e.json --entry decode=d.json --buckets S=64,512 -o m.npub",
        "npu-compile plan.json -o units && npu-run plan.json --features x.npy --units units",
        "npu-compile --info model.npub"});
 }

@@ -8,6 +8,7 @@
 #include "npu/runtime/compile_model.hpp"
 #include "options/bucket_options.hpp"
 #include "options/compile_precision.hpp"
+#include "options/entry_options.hpp"
 #include "options/tuning_file.hpp"
 #include "tool.hpp"
 
@@ -20,6 +21,7 @@ struct CompileOptions {
   std::vector<std::string> plan_devices;  ///< NAME=BACKEND, for plans
   TuningFile tuning;
   BucketOptions buckets;
+  EntryOptions entries;
   std::optional<double> deadline;
   std::string isa;
   bool info = false;

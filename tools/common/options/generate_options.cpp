@@ -66,13 +66,12 @@ void add_generate_options(Tool& tool, TokenLoopOptions& options) {
              "GRAPH is a decoder: write up to N ids behind each request of --tokens")
           ->type_name("N")
           ->check(in_range(1, kMostIds));
-  CLI::Option* tokens =
-      app.add_option("--tokens", options.tokens,
-                     "with --generate: requests, each a line of decimal ids; '-' is stdin")
-          ->type_name("FILE|-")
-          ->check(not_empty())
-          ->needs(generate);
-  generate->needs(tokens);
+  app.add_option("--tokens", options.tokens,
+                 "with --generate: requests, each a line of decimal ids; '-' is stdin; with an "
+                 "encoder the ids that the decoder begins with [what the model says]")
+      ->type_name("FILE|-")
+      ->check(not_empty())
+      ->needs(generate);
   app.add_option("--tokens-out", options.tokens_out,
                  "with --generate: write the new ids, a line a request; '-' is stdout, id by id")
       ->type_name("FILE|-")
@@ -97,6 +96,12 @@ void add_generate_options(Tool& tool, TokenLoopOptions& options) {
       ->type_name("FILE|-")
       ->check(not_empty())
       ->excludes(generate);
+  app.add_option(
+         "--source", options.source,
+         "of a model with an encoder: what it reads, a line of ids for each request; '-' is "
+         "stdin; tensors, such as features of a sound, by --inputs NAME=FILE")
+      ->type_name("FILE|-")
+      ->check(not_empty());
 }
 
 }  // namespace npu::cli

@@ -12,15 +12,16 @@ namespace npu::cli {
 struct TokenLoopOptions {
   GenerateOptions generate;
   bool wants_ids = false;  ///< --generate
-  std::string tokens;      ///< FILE, or "-"
+  std::string tokens;      ///< FILE, or "-"; empty: the model says what requests begin with
+  std::string source;      ///< FILE, or "-"; empty: --inputs, or there is no encoder
   std::string tokens_out;  ///< FILE, or "-"; empty: the report has the ids
   std::string score;       ///< FILE, or "-"; empty: nothing is scored
 
   bool wanted() const { return wants_ids || !score.empty(); }
 };
 
-/// --generate, --tokens, --tokens-out, --temperature, --top-k, --top-p, --seed, --stop, --keep
-/// and --score.
+/// --generate, --tokens, --source, --tokens-out, --temperature, --top-k, --top-p, --seed, --stop,
+/// --keep and --score.
 void add_generate_options(Tool& tool, TokenLoopOptions& options);
 
 }  // namespace npu::cli

@@ -52,11 +52,18 @@ struct BundleWeight {
   std::uint64_t offset = 0;  ///< in the section "weights"
 };
 
-/// A graph of a bundle, compiled: the model, or the model at one choice of its sizes.
+/// A document of npu-ir(5) that entries of a bundle are made of.
+struct BundleDocument {
+  std::string name;                             ///< empty: the bundle has only this one
+  std::optional<std::size_t> template_section;  ///< of one whose sizes vary
+};
+
+/// A graph of a bundle, compiled: a document, or a document at one choice of its sizes.
 struct BundleEntry {
-  std::string name;                                        ///< empty: the bundle has no template
+  std::string name;                                        ///< empty: the bundle has no entries
+  std::size_t of = 0;                                      ///< place in Bundle::documents
   std::map<std::string, std::int64_t, std::less<>> bound;  ///< value of each symbol
-  double predicted_us = 0;                                 ///< of a run; only with a template
+  double predicted_us = 0;                                 ///< of a run; only with a name
   bool has_last_row = false;  ///< for a token loop: logits of the last token alone
   std::size_t document = 0;   ///< section
   std::vector<BundlePartition> partitions;
@@ -99,7 +106,9 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
   const std::string& target() const noexcept { return target_; }
   const std::string& precision() const noexcept { return precision_; }
   const std::vector<BundleSection>& sections() const noexcept { return sections_; }
-  /// At least one; one without a template.
+  /// At least one; several share states by name.
+  const std::vector<BundleDocument>& documents() const noexcept { return documents_; }
+  /// At least one; one if there is one document, without a template.
   const std::vector<BundleEntry>& entries() const noexcept { return entries_; }
   const std::vector<BundleWeight>& weights() const noexcept { return weights_; }
 
@@ -108,8 +117,8 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
   void check_section(std::size_t index) const;
   /// The document of an entry, of npu-ir(5) with its target and its plan.
   std::string_view document(std::size_t entry = 0) const noexcept;
-  /// The template of npu-ir(5) that the entries are bound from; empty if there is none.
-  std::string_view template_document() const noexcept;
+  /// The template of npu-ir(5) that entries of a document are bound from; empty if there is none.
+  std::string_view template_document(std::size_t of = 0) const noexcept;
   /// The bytes of a section; the pointer shares ownership of the mapping.
   std::shared_ptr<const std::byte> section(std::size_t index) const;
   /// The data of a weight, in place. Throws Error kParse if its section is damaged.
@@ -129,12 +138,12 @@ class Bundle : public std::enable_shared_from_this<Bundle> {
   std::string target_;
   std::string precision_;
   std::vector<BundleSection> sections_;
+  std::vector<BundleDocument> documents_;
   std::vector<BundleEntry> entries_;
   std::vector<BundleWeight> weights_;
   mutable std::mutex mutex_;           // of checked_
   mutable std::vector<bool> checked_;  // by section
-  std::vector<bool> is_document_;      // by section; the template is one, too
-  std::optional<std::size_t> template_section_;
+  std::vector<bool> is_document_;      // by section; templates are some, too
   std::optional<std::size_t> weights_section_;
 };
 
@@ -153,8 +162,13 @@ struct BundleContent {
     std::shared_ptr<const std::byte> blob;
     std::uint64_t blob_size = 0;
   };
+  struct Document {
+    std::string name;           ///< empty: there is only this one
+    std::string template_text;  ///< empty: its sizes do not vary, and it has one entry
+  };
   struct Entry {
-    std::string name;  ///< as `bound` and `predicted_us`, of use with a template only
+    std::string name;    ///< as `bound` and `predicted_us`, of use with has_entries() only
+    std::size_t of = 0;  ///< place in `documents`
     std::map<std::string, std::int64_t, std::less<>> bound;
     double predicted_us = 0;
     bool has_last_row = false;
@@ -166,12 +180,17 @@ struct BundleContent {
   std::string target;
   std::string precision;
   Json provenance = Json::object();  ///< further members of the manifest
+  std::vector<Document> documents = std::vector<Document>(1);
   std::vector<Entry> entries = std::vector<Entry>(1);
-  std::string template_document;  ///< empty: there is one entry
+
+  /// Whether there is more than one document without a template, which has no name.
+  bool has_entries() const noexcept {
+    return documents.size() > 1 || !documents.front().template_text.empty();
+  }
 };
 
 /// Writes a bundle under a temporary name in the same folder, syncs and renames it. The same
-/// content gives the same bytes. With a template, what several entries have in common is written
+/// content gives the same bytes. With entries, what several entries have in common is written
 /// once: equal weights, and blobs in the same memory. Throws Error kIo.
 void write_bundle(const std::string& path, const BundleContent& content);
 

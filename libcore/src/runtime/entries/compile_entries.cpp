@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operation behind npu-compile --buckets: binds a template to each choice of its sizes and
-// compiles what comes out as any document; of a decoder, a choice of several tokens gives a second
-// entry for the token loop, with one row of logits. Choices are compiled one after another, in the
-// order of their sizes, so the bundle does not depend on how they were asked for; what they have in
-// common is found when the bundle is written. The cost is that of the backends.
+// The operation behind npu-compile --buckets and --entry: binds each template to each choice of its
+// sizes and compiles what comes out, as any document; of a decoder, a choice of several tokens
+// gives a second entry for the token loop, with one row of logits. Entries are compiled one after
+// another, in the order of documents and sizes, so the bundle does not depend on how sizes were
+// asked for; what they have in common is found when the bundle is written. The cost is that of the
+// backends.
 #include "runtime/entries/compile_entries.hpp"
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "npu/compile/memory_needs.hpp"
 #include "npu/partition/metrics.hpp"
 #include "runtime/entries/buckets.hpp"
+#include "runtime/entries/shared_states.hpp"
 #include "runtime/predicted_steps.hpp"
 #include "runtime/prepare_compile.hpp"
 #include "support/json_fields.hpp"
@@ -28,7 +30,7 @@ namespace {
 /// Adds what was found about an entry, with its name.
 void add_about(const std::string& entry, const Diagnostics& from, Diagnostics& to) {
   for (const Diagnostic& found : from.entries()) {
-    const std::string text = "bucket " + entry + ": " + found.text;
+    const std::string text = entry + ": " + found.text;
     switch (found.level) {
       case Level::kError:
         to.error(found.location, text);
@@ -43,34 +45,18 @@ void add_about(const std::string& entry, const Diagnostics& from, Diagnostics& t
   }
 }
 
-/// A choice of sizes on its way to a bundle.
+/// A choice of sizes, or a graph, on its way to a bundle.
 struct PreparedEntry {
   std::string name;
-  SizeBindings bound;
+  std::size_t of = 0;  ///< its document
+  SizeBindings bound = {};
   bool has_last_row = false;
   Graph graph = {};
+  /// How messages call it.
+  std::string told() const { return (bound.empty() ? "entry " : "bucket ") + name; }
   Diagnostics found = {};
   PreparedCompile compile = {};
 };
-
-/// The graphs of all choices, in order; behind that of all rows the one of the last row.
-std::vector<PreparedEntry> entry_graphs(const Template& model,
-                                        const std::vector<SizeBindings>& buckets) {
-  std::vector<PreparedEntry> entries;
-  for (const SizeBindings& bucket : buckets) {
-    PreparedEntry& entry = entries.emplace_back();
-    entry.name = bucket_name(bucket);
-    entry.bound = bucket;
-    entry.graph = bucket_graph(model, bucket, entry.found);
-    if (entry.found.has_errors()) break;
-    PreparedEntry loop{.name = entry.name + " last", .bound = bucket, .has_last_row = true};
-    if (auto graph = last_row_graph(model, bucket, loop.found)) {
-      loop.graph = *std::move(graph);
-      entries.push_back(std::move(loop));
-    }
-  }
-  return entries;
-}
 
 /// What compiles together with other entries, by entry.
 std::vector<KnownPartitions> joined_partitions(std::vector<PreparedEntry>& prepared,
@@ -116,14 +102,14 @@ double reported_bytes(const Json& report, const char* object, const char* key) {
   return from == nullptr ? 0 : std::max(0.0, member_double(*from, key).value_or(0));
 }
 
-/// The bytes of weights in all blobs, for each of those that the entry with most of them reads; by
-/// blobs where a backend does not say how many bytes they are. To two places: entries also have
-/// constants of their own, such as masks.
+/// The bytes of weights in all blobs, for each of those that documents read, of each document by
+/// the entry with most of them; by blobs where a backend does not say how many bytes they are. To
+/// two places: entries also have constants of their own, such as masks.
 double copies_of_weights(const BundleContent& content) {
   std::set<const std::byte*> all;
   std::size_t most = 0;
   double stored = 0;
-  double most_read = 0;
+  std::map<std::size_t, double> most_read;  // by document
   bool are_stated = true;
   for (const BundleContent::Entry& entry : content.entries) {
     std::set<const std::byte*> own;
@@ -139,13 +125,15 @@ double copies_of_weights(const BundleContent& content) {
       are_stated = are_stated && (in_blob > 0 || bytes == 0);
     }
     most = std::max(most, own.size());
-    most_read = std::max(most_read, read);
+    most_read[entry.of] = std::max(most_read[entry.of], read);
   }
   if (most == 0) return 1;
-  if (!are_stated || most_read == 0) {
+  double needed = 0;
+  for (const auto& [document, bytes] : most_read) needed += bytes;
+  if (!are_stated || needed == 0) {
     return static_cast<double>(all.size()) / static_cast<double>(most);
   }
-  return std::max(1.0, std::round(100 * stored / most_read) / 100);
+  return std::max(1.0, std::round(100 * stored / needed) / 100);
 }
 
 /// Counts a blob that several partitions have with the first of them alone.
@@ -170,35 +158,91 @@ std::string template_text(const Template& model) {
   return document.dump();
 }
 
+/// All entries, with their graphs, in the order of the bundle; behind one of all rows of logits
+/// that of the last row.
+std::vector<PreparedEntry> entries_of(std::vector<DocumentToCompile>& documents,
+                                      Diagnostics& diagnostics) {
+  std::vector<PreparedEntry> entries;
+  for (std::size_t d = 0; d < documents.size(); ++d) {
+    DocumentToCompile& document = documents[d];
+    if (!document.model) {
+      PreparedEntry& entry = entries.emplace_back();
+      entry.name = document.name;
+      entry.of = d;
+      entry.graph = std::move(document.graph);
+      continue;
+    }
+    for (const SizeBindings& bucket : document.buckets) {
+      PreparedEntry& entry = entries.emplace_back();
+      const std::string sizes = bucket_name(bucket);
+      entry.name = document.name.empty() ? sizes : document.name + ":" + sizes;
+      entry.of = d;
+      entry.bound = bucket;
+      entry.graph = bucket_graph(*document.model, bucket, entry.found);
+      if (entry.found.has_errors()) {
+        add_about(entry.told(), entry.found, diagnostics);
+        return entries;
+      }
+      PreparedEntry loop{
+          .name = entry.name + " last", .of = d, .bound = bucket, .has_last_row = true};
+      if (auto graph = last_row_graph(*document.model, bucket, loop.found)) {
+        loop.graph = *std::move(graph);
+        entries.push_back(std::move(loop));
+      }
+    }
+  }
+  if (documents.size() < 2) return entries;
+  std::vector<EntryWithStates> sharing;
+  for (const PreparedEntry& entry : entries) sharing.push_back({entry.name, entry.graph});
+  check_shared_states(sharing, diagnostics);
+  return entries;
+}
+
+/// A bundle has one target, that of the first entry.
+void check_targets(const std::vector<PreparedEntry>& entries) {
+  const auto target_of = [](const PreparedEntry& entry) {
+    const Json* target = entry.graph.npu_member("target");
+    return target == nullptr ? std::string() : target->dump();
+  };
+  const std::string first = target_of(entries.front());
+  for (const PreparedEntry& entry : entries) {
+    if (target_of(entry) == first) continue;
+    throw Error(ErrorCode::kInvalidGraph,
+                "is tagged for another target than the document of entry '" + entries.front().name +
+                    "': tag both with the same --target",
+                {.file = entry.graph.file});
+  }
+}
+
 }  // namespace
 
-CompileEntriesResult compile_entries(const Template& model,
-                                     const std::vector<SizeBindings>& buckets,
+CompileEntriesResult compile_entries(std::vector<DocumentToCompile> documents,
                                      const CompileModelOptions& options, Diagnostics& diagnostics) {
   CompileEntriesResult result;
   result.content.entries.clear();
   CompileCache cache(options.cache);
-  std::vector<PreparedEntry> prepared = entry_graphs(model, buckets);
+  std::vector<PreparedEntry> prepared = entries_of(documents, diagnostics);
+  if (diagnostics.has_errors()) return result;
   for (PreparedEntry& entry : prepared) {
-    if (!entry.found.has_errors()) {
-      entry.compile = prepare_compile(entry.graph, options, cache, entry.found);
-    }
+    entry.compile = prepare_compile(entry.graph, options, cache, entry.found);
     if (!entry.found.has_errors()) continue;
-    add_about(entry.name, entry.found, diagnostics);
+    add_about(entry.told(), entry.found, diagnostics);
     return result;
   }
+  check_targets(prepared);
   std::vector<KnownPartitions> known = joined_partitions(prepared, cache);
   for (std::size_t i = 0; i < prepared.size(); ++i) {
     PreparedEntry& from = prepared[i];
     CompileModelResult compiled = finish_compile(from.graph, std::move(from.compile), options,
                                                  cache, std::move(known[i]), from.found);
-    add_about(from.name, from.found, diagnostics);
+    add_about(from.told(), from.found, diagnostics);
     if (from.found.has_errors()) return result;
     const PlanMetrics metrics = plan_metrics(from.graph, compiled.model.plan, compiled.target);
     const PredictedSteps predicted(from.graph, compiled.model.plan, compiled.target);
     const double us = predicted.total_ms(metrics.predicted_us) * 1000;
     BundleContent::Entry& entry = compiled.content.entries.front();
     entry.name = from.name;
+    entry.of = from.of;
     entry.bound = from.bound;
     entry.predicted_us = us;
     entry.has_last_row = from.has_last_row;
@@ -210,10 +254,23 @@ CompileEntriesResult compile_entries(const Template& model,
     add_to_total(compiled.report, result.total);
     result.entries.push_back({from.name, us, std::move(compiled.report)});
   }
-  result.content.template_document = template_text(model);
+  result.content.documents.clear();
+  for (const DocumentToCompile& document : documents) {
+    result.content.documents.push_back(
+        {document.name, document.model ? template_text(*document.model) : std::string()});
+  }
   result.weights_copies = copies_of_weights(result.content);
   count_blobs_once(result.content, result.total);
   return result;
+}
+
+CompileEntriesResult compile_entries(const Template& model,
+                                     const std::vector<SizeBindings>& buckets,
+                                     const CompileModelOptions& options, Diagnostics& diagnostics) {
+  std::vector<DocumentToCompile> documents(1);
+  documents.front().model = model;
+  documents.front().buckets = buckets;
+  return compile_entries(std::move(documents), options, diagnostics);
 }
 
 std::string format_entries_report(const CompileEntriesResult& result) {

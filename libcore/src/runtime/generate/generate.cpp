@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The token loop: a prompt is read by the cheapest steps (ladder), then an id is drawn, written and
-// read by a step of one token, until something ends the request.
+// The token loop: an encoder reads the source, if there is one, a prompt is read by the cheapest
+// steps (ladder), then an id is drawn, written and read by a step of one token, until something
+// ends the request.
 //
 // The model holds what it has read; the last id that was drawn has not been read. If the next
 // request goes on behind this one, it begins with that id. A request's prompt and new ids together
@@ -24,6 +25,10 @@ std::vector<Rung> rungs_of(const std::vector<StepEntry>& entries) {
   return rungs;
 }
 
+int located(const TokenLine& line) {
+  return static_cast<int>(std::min<std::int64_t>(line.number, 1 << 30));
+}
+
 /// The state of the loop.
 class TokenLoop {
  public:
@@ -40,12 +45,14 @@ class TokenLoop {
   }
 
   /// False if nobody reads the ids any longer.
-  bool run(const TokenLine& line) {
+  bool run(const Request& of) {
+    const TokenLine& line = of.line;
     if (!options_.keep && !result_.requests.empty()) {
       pending_.reset();
       result_.position = 0;
       model_.clear();
     }
+    check_source(of, file_, model_, options_.is_restored && result_.requests.empty());
     check_prompt(line, file_, model_, used());
     result_.requests.emplace_back();
     GeneratedRequest& request = result_.requests.back();
@@ -56,6 +63,10 @@ class TokenLoop {
     if (options_.keep_ids) request.ids.reserve(std::min(most, kMostReserved));
 
     const Clock::time_point start = Clock::now();
+    if (of.source) {
+      request.encode_entry = model_.encode(*of.source);
+      request.encode_ms = milliseconds_since(start);
+    }
     prefill(line, request);
     for (bool is_first = true;; is_first = false) {
       if (used() >= model_.capacity()) return end(request, Ended::kCapacity);
@@ -195,17 +206,34 @@ void check_prompt(const TokenLine& line, const std::string& file, const StepMode
   std::string text = "the prompt has " + std::to_string(prompt) +
                      " ids, more than the model's capacity of " + std::to_string(capacity);
   if (used > 0) text += ", of which " + std::to_string(used) + " are taken";
-  throw Error(
-      ErrorCode::kInfeasible, text,
-      {.file = file, .line = static_cast<int>(std::min<std::int64_t>(line.number, 1 << 30))});
+  throw Error(ErrorCode::kInfeasible, text, {.file = file, .line = located(line)});
+}
+
+void check_source(const Request& request, const std::string& file, const StepModel& model,
+                  bool may_lack) {
+  const SourceInput* input = model.source();
+  if (input == nullptr) return;
+  const InputLocation place{.file = file, .line = located(request.line)};
+  if (request.source) {
+    try {
+      return model.check_source(*request.source);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.message(), place);
+    }
+  }
+  if (may_lack) return;
+  throw Error(ErrorCode::kUsage,
+              "the request has no source, which the model's encoder reads as '" + input->name +
+                  "': give --source FILE with a line of ids for each request, or --inputs",
+              place);
 }
 
 GenerateResult generate(StepModel& model, const RequestSource& requests, const std::string& file,
                         const GenerateOptions& options, IdSink& sink,
                         const GenerateProgressCallback& progress) {
   TokenLoop loop(model, file, options, sink, progress);
-  while (const auto line = requests()) {
-    if (!loop.run(*line)) break;
+  while (const auto request = requests()) {
+    if (!loop.run(*request)) break;
   }
   return loop.take();
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/generate/ladder.hpp"
@@ -22,7 +23,8 @@ struct GenerateOptions {
   std::vector<std::int64_t> stop = {};  ///< ids that end a request, as its last one
   bool keep = false;                    ///< a request goes on behind the one before
   bool keep_ids = false;                ///< the result has the new ids
-  std::int64_t position = 0;  ///< of the first id, where the model's states have been restored
+  bool is_restored = false;   ///< the model's states have been, so the first request has no source
+  std::int64_t position = 0;  ///< of the first id, with is_restored
   SamplerOptions sampler = {};
 };
 
@@ -48,6 +50,8 @@ struct GeneratedRequest {
   Ended ended = Ended::kCount;
   double first_token_ms = 0;  ///< from its begin
   double prefill_ms = 0;
+  double encode_ms = 0;
+  std::string encode_entry = {};                      ///< that has read the source; empty: none
   std::map<std::int64_t, std::int64_t> entries = {};  ///< prefill steps, by their rows
   std::vector<std::int64_t> ids = {};                 ///< with keep_ids
 };
@@ -75,17 +79,30 @@ struct GenerateProgress {
 };
 using GenerateProgressCallback = std::function<void(const GenerateProgress&)>;
 
+/// What the decoder reads first, and what the encoder reads before, if the model has one.
+struct Request {
+  Request(TokenLine tokens, std::optional<Tensor> from = {})  // NOLINT(google-explicit-constructor)
+      : line(std::move(tokens)), source(std::move(from)) {}
+  TokenLine line;
+  std::optional<Tensor> source;
+};
 /// The requests, one after the other; nothing at the end.
-using RequestSource = std::function<std::optional<TokenLine>()>;
+using RequestSource = std::function<std::optional<Request>()>;
 
 /// Throws Error kInfeasible if a prompt does not fit in the model, with `used` positions taken.
 void check_prompt(const TokenLine& line, const std::string& file, const StepModel& model,
                   std::int64_t used);
 
-/// Reads the prompt of each request by the cheapest steps and draws ids until the count, a stop id
-/// or the capacity is reached. Without `keep` the model is cleared for each request but the first
-/// one of restored states. Throws Error kInfeasible for a prompt that does not fit, before anything
-/// of it is computed; kFailed, with step and entry, for a logit that is NaN; and what the model
+/// Throws Error kUsage if a request of a model with an encoder has no source, unless it `may` have
+/// none; and what the model's check_source throws, with the request's line.
+void check_source(const Request& request, const std::string& file, const StepModel& model,
+                  bool may_lack);
+
+/// Lets the encoder read the source of each request, if there is one, then reads its prompt by the
+/// cheapest steps and draws ids until the count, a stop id or the capacity is reached. Without
+/// `keep` the model is cleared for each request but the first one of restored states. Throws Error
+/// kInfeasible for a prompt that does not fit, before anything of it is computed, or a source
+/// (check_source); kFailed, with step and entry, for a logit that is NaN; and what the model
 /// throws. `file` stands for the requests in messages.
 GenerateResult generate(StepModel& model, const RequestSource& requests, const std::string& file,
                         const GenerateOptions& options, IdSink& sink,

@@ -37,6 +37,10 @@ Json request_json(const GeneratedRequest& request) {
             {"first_token_ms", tenth_us(request.first_token_ms)},
             {"prefill_ms", tenth_us(request.prefill_ms)},
             {"entries", std::move(entries)}};
+  if (!request.encode_entry.empty()) {
+    json["encode"] = request.encode_entry;
+    json["encode_ms"] = tenth_us(request.encode_ms);
+  }
   if (!request.ids.empty()) json["ids"] = request.ids;
   return json;
 }
@@ -151,7 +155,7 @@ std::map<std::string, double> generate_metrics(const Json& report) {
   }
   const Json& requests = (*section)["requests"];
   metrics["requests"] = static_cast<double>(requests.size());
-  for (const char* key : {"first_token_ms", "prefill_ms"}) {
+  for (const char* key : {"first_token_ms", "prefill_ms", "encode_ms"}) {
     for (const Json& request : requests) {
       if (const auto ms = member_double(request, key)) metrics[key] = std::max(metrics[key], *ms);
     }

@@ -46,10 +46,13 @@ class LineScorer {
   LineScorer(StepModel& model, const std::string& file)
       : model_(model), file_(file), entries_(model.entries()), ladder_(entries_.rungs) {}
 
-  void run(const TokenLine& line, ScoreResult& result) {
+  void run(const Request& of, ScoreResult& result) {
+    const TokenLine& line = of.line;
     if (!result.lines.empty()) model_.clear();
+    check_source(of, file_, model_, false);
     check_prompt(line, file_, model_, 0);
     result.lines.push_back({.ids = static_cast<std::int64_t>(line.ids.size())});
+    if (of.source) model_.encode(*of.source);
     // What follows the last id is not asked for.
     const std::span<const std::int64_t> read = std::span(line.ids).first(line.ids.size() - 1);
     const auto vocabulary = static_cast<std::size_t>(model_.vocabulary());
@@ -98,8 +101,8 @@ ScoreResult score(StepModel& model, const RequestSource& lines, const std::strin
                   const GenerateProgressCallback& progress) {
   LineScorer scorer(model, file);
   ScoreResult result;
-  while (const auto line = lines()) {
-    scorer.run(*line, result);
+  while (const auto request = lines()) {
+    scorer.run(*request, result);
     if (progress) {
       progress({.request = result.lines.size(),
                 .new_ids = result.scored,

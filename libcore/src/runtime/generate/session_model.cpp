@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The join of the token loop and the session: tokens and positions become the inputs that have
-// these roles, and the output that has the logits becomes rows of floats.
+// these roles, and the output that has the logits becomes rows of floats. Entries of an encoder are
+// those of SourceEncoder.
 //
 // What a step costs besides the session's: nothing for logits of float32, a pass over them for
 // those of 16 bits. A step of all rows of an entry uses tensors that are kept; one of fewer makes
@@ -24,18 +25,13 @@ const TensorInfo* state_tensor(const Graph& graph, const State& state) {
 }
 
 /// The name of the size that dimension 1 of a template's input has, if it is one.
-std::optional<std::string> size_of_rows(const Json* document, const std::string& input,
+std::optional<std::string> size_of_rows(const Template* model, const std::string& input,
                                         const SizeBindings& bound) {
-  const Json* mentions = document == nullptr ? nullptr : member_list(*document, "graph_inputs");
-  for (std::size_t i = 0; mentions != nullptr && i < mentions->size(); ++i) {
-    const Json& mention = (*mentions)[i];
-    const std::string* name = mention.is_object() ? member_text(mention, "name") : nullptr;
-    const Json* shape = name != nullptr && *name == input ? member_list(mention, "shape") : nullptr;
-    if (shape == nullptr || shape->size() != 2) continue;
-    const std::string* size = json_text(&(*shape)[1]);
-    if (size != nullptr && bound.contains(*size)) return *size;
-  }
-  return std::nullopt;
+  const SizeShape* shape = model == nullptr ? nullptr : model->shape(input);
+  if (shape == nullptr || shape->size() != 2) return std::nullopt;
+  std::string size = (*shape)[1].text();
+  if (!bound.contains(size)) return std::nullopt;
+  return size;
 }
 
 /// Bytes of weights that a step of one token reads. Of a table that is only looked up it reads a
@@ -85,28 +81,28 @@ void fill(std::vector<NamedTensor>& inputs, std::span<const std::int64_t> ids, s
 
 }  // namespace
 
-SessionModel::SessionModel(std::unique_ptr<Session> session, const Json* document,
-                           const std::string& file)
+SessionModel::SessionModel(std::unique_ptr<Session> session, const std::string& file)
     : session_(std::move(session)), capacity_(std::numeric_limits<std::int64_t>::max()) {
-  for (std::size_t i = 0; i < session_->entries().size(); ++i) add_entry(i, document, file);
+  for (std::size_t i = 0; i < session_->entries().size(); ++i) add_entry(i, file);
   if (decoders_.empty()) {
     refuse_decoder(file,
                    "the model is no decoder: no entry has roles for tokens and logits "
                    "(npu.generate of npu-ir(5))");
+  }
+  for (const std::int64_t id : roles_.start) {
+    if (id < vocabulary_) continue;
+    refuse_decoder(file, "npu.generate starts with id " + std::to_string(id) +
+                             ", which is not below the size of the vocabulary, " +
+                             std::to_string(vocabulary_));
   }
 }
 
 std::unique_ptr<SessionModel> SessionModel::open(const Bundle& bundle,
                                                  const RunModelOptions& options,
                                                  SessionLogits logits, Diagnostics& diagnostics) {
-  std::optional<Json> document;
-  if (!bundle.template_document().empty()) {
-    document = parse_json(bundle.template_document(), bundle.name() + " (template)");
-  }
   auto session = Session::open(bundle, options, logits, diagnostics);
   if (session == nullptr || diagnostics.has_errors()) return nullptr;
-  auto model = std::make_unique<SessionModel>(std::move(session), document ? &*document : nullptr,
-                                              bundle.name());
+  auto model = std::make_unique<SessionModel>(std::move(session), bundle.name());
   model->precision_ = options.precision.empty() ? bundle.precision() : options.precision;
   return model;
 }
@@ -116,18 +112,19 @@ std::unique_ptr<SessionModel> SessionModel::open(Graph graph, const RunModelOpti
   const std::string file = graph.file;
   auto session = Session::open(std::move(graph), options, diagnostics);
   if (session == nullptr || diagnostics.has_errors()) return nullptr;
-  auto model = std::make_unique<SessionModel>(std::move(session), nullptr, file);
+  auto model = std::make_unique<SessionModel>(std::move(session), file);
   model->precision_ = options.precision.empty() ? "f32" : options.precision;
   return model;
 }
 
-void SessionModel::add_entry(std::size_t entry, const Json* document, const std::string& file) {
+void SessionModel::add_entry(std::size_t entry, const std::string& file) {
   const Graph& graph = session_->graph(entry);
   Diagnostics faults;
   const auto roles = read_generate_roles(graph.document(), file, faults);
   const std::vector<State> states = read_states(graph, faults);
   if (faults.has_errors()) refuse_decoder(file, faults.entries().front().text);
   if (!roles) return;
+  if (!roles->source.empty()) return encoder_.add_entry(*session_, entry, roles->source, file);
   if (!decoders_.empty() && *roles != roles_) {
     refuse_decoder(file, "entries of the model disagree about the roles of npu.generate");
   }
@@ -138,7 +135,7 @@ void SessionModel::add_entry(std::size_t entry, const Json* document, const std:
   Decoder decoder;
   decoder.entry = entry;
   decoder.inputs.push_back({roles->tokens, Tensor(DType::kInt64, tokens.shape)});
-  decoder.new_rows = size_of_rows(document, roles->tokens, known.bound);
+  decoder.new_rows = size_of_rows(session_->sizes(entry), roles->tokens, known.bound);
   for (const TensorId id : graph.graph_inputs()) {
     const TensorInfo& input = graph.tensor(id);
     const bool is_state = std::any_of(states.begin(), states.end(), [&](const State& state) {
@@ -189,7 +186,9 @@ void SessionModel::measure_states(const Graph& graph) {
   for (const State& state : read_states(graph, ignored)) {
     const TensorInfo* tensor = state_tensor(graph, state);
     if (tensor == nullptr) continue;
-    const std::int64_t rows = state.axis ? tensor->shape[static_cast<std::size_t>(*state.axis)] : 0;
+    // What is only read, such as keys of a source, has no room for tokens.
+    const bool has_room = state.axis && !state.output.empty();
+    const std::int64_t rows = has_room ? tensor->shape[static_cast<std::size_t>(*state.axis)] : 0;
     if (rows > 0) {
       capacity_ = std::min(capacity_, rows);
       row_bytes_ += tensor->bytes() / rows;

@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "npu/tensor/dtype.hpp"
+#include "npu/tensor/tensor.hpp"
+
 namespace npu {
 
 /// An entry of a decoder that takes tokens.
@@ -17,6 +20,14 @@ struct StepEntry {
   double predicted_us = 0;     ///< 0: not known
   bool gives_all_rows = true;  ///< logits of every token, else of the last one
   bool pads = true;            ///< a step may have fewer tokens
+};
+
+/// What an encoder reads of a request, before the first step of the decoder.
+struct SourceInput {
+  std::string name = {};
+  DType dtype = DType::kInt64;
+  Shape shape = {};             ///< in the largest entry; the first dimension is 1
+  std::int64_t vocabulary = 0;  ///< ids are below it; 0: it is no list of ids, int64 [1, S]
 };
 
 /// A state, as reports name it.
@@ -54,6 +65,14 @@ class StepModel {
   /// Positions that there is room for; the largest integer if nothing limits them.
   virtual std::int64_t capacity() const = 0;
   virtual std::int64_t vocabulary() const = 0;
+  /// What a request has to have beside ids; null if the model has no encoder.
+  virtual const SourceInput* source() const { return nullptr; }
+  /// Throws Error kInfeasible for a source that is larger than every entry of the encoder, kUsage
+  /// for one of another dtype or shape; nothing is computed.
+  virtual void check_source(const Tensor& /*source*/) const {}
+  /// Lets the encoder read a source, whose results replace those of the one before. Returns the
+  /// name of the entry. Throws as check_source does.
+  virtual std::string encode(const Tensor& /*source*/) { return {}; }
   /// One step: `ids`, 1 to the entry's rows, at the positions from `first` on. Gives the logits of
   /// every id, or of the last one, vocabulary() each; valid until the next call.
   virtual std::span<const float> step(std::size_t entry, std::span<const std::int64_t> ids,

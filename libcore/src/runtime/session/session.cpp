@@ -6,6 +6,8 @@
 #include "runtime/session/session.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "runtime/executor/loaded_programs.hpp"
 #include "runtime/prepared_model.hpp"
 #include "runtime/run_options.hpp"
+#include "runtime/session/step_tensors.hpp"
 #include "support/elapsed.hpp"
 #include "support/text.hpp"
 
@@ -46,7 +49,8 @@ std::vector<std::size_t> wanted_entries(const Bundle& bundle, SessionLogits logi
     const bool suits = entries[i].has_last_row == (logits == SessionLogits::kLastRow);
     const bool has_other =
         std::any_of(entries.begin(), entries.end(), [&](const BundleEntry& other) {
-          return other.bound == entries[i].bound && other.has_last_row != entries[i].has_last_row;
+          return other.of == entries[i].of && other.bound == entries[i].bound &&
+                 other.has_last_row != entries[i].has_last_row;
         });
     if (suits || !has_other) wanted.push_back(i);
   }
@@ -67,11 +71,27 @@ struct LoadedEntry {
   std::int64_t transfer_bytes = 0;
 };
 
+namespace {
+
+/// The order in which entries are loaded: a state lies on the device of the first one that has it,
+/// which should be one that reads it in each step, such as a decoder, and not one that writes it
+/// once, such as an encoder.
+std::vector<std::size_t> by_state_inputs(const std::vector<std::unique_ptr<LoadedEntry>>& loaded) {
+  std::vector<std::size_t> order(loaded.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return state_inputs(loaded[i]->graph).size(); });
+  return order;
+}
+
+}  // namespace
+
 struct Session::Parts {
   RunModelOptions options;
   std::string file;
   std::vector<Session::Entry> entries;
-  std::optional<Template> sizes;
+  std::vector<std::optional<Template>> documents;
+  std::vector<std::size_t> document_of;              // by entry
   std::vector<std::unique_ptr<LoadedEntry>> loaded;  // by entry
   std::shared_ptr<DeviceStates> states = std::make_shared<DeviceStates>();
   std::size_t last = 0;  // the entry of the last step
@@ -84,6 +104,10 @@ struct Session::Parts {
     result.states = states;
     result.models = models;
     return result;
+  }
+
+  const std::optional<Template>& sizes(std::size_t entry) const {
+    return documents[document_of[entry]];
   }
 
   /// Once its model is prepared.
@@ -108,7 +132,8 @@ struct Session::Parts {
   }
 
   /// The sizes of a step: those that are given, else the entry's own.
-  SizeBindings sizes_of_step(const Session::Entry& entry, const SizeBindings& given) const {
+  SizeBindings sizes_of_step(std::size_t index, const SizeBindings& given) const {
+    const Session::Entry& entry = entries[index];
     SizeBindings valid = entry.bound;
     for (const auto& [symbol, value] : given) {
       const auto found = valid.find(symbol);
@@ -127,8 +152,9 @@ struct Session::Parts {
     return valid;
   }
 
-  Tensor input_of(const LoadedEntry& entry, const TensorInfo& info,
-                  const std::vector<NamedTensor>& inputs, const SizeBindings& valid) const {
+  Tensor input_of(std::size_t index, const TensorInfo& info, const std::vector<NamedTensor>& inputs,
+                  const SizeBindings& valid) const {
+    const std::optional<Template>& model = sizes(index);
     const auto given = std::ranges::find_if(
         inputs, [&](const NamedTensor& input) { return input.name == info.name; });
     if (given == inputs.end()) {
@@ -137,7 +163,7 @@ struct Session::Parts {
                   {.file = file});
     }
     const Tensor& tensor = given->tensor;
-    const Shape shape = sizes ? valid_shape(*sizes, info, valid) : info.shape;
+    const Shape shape = model ? valid_shape(*model, info, valid) : info.shape;
     if (tensor.dtype() != info.dtype || tensor.shape() != shape) {
       throw Error(ErrorCode::kUsage,
                   "input '" + info.name + "' of a step is " +
@@ -145,7 +171,7 @@ struct Session::Parts {
                       ", expected " + std::string(dtype_name(info.dtype)) + " " + shape_text(shape),
                   {.file = file});
     }
-    if (shape != info.shape && entry.graph.npu_member("padding") == nullptr) {
+    if (shape != info.shape && loaded[index]->graph.npu_member("padding") == nullptr) {
       throw Error(ErrorCode::kUnsupported,
                   "input '" + info.name +
                       "' is smaller than the entry's, which is not proved for "
@@ -155,12 +181,13 @@ struct Session::Parts {
     return padded_rows(tensor, info.shape);
   }
 
-  std::vector<Tensor> inputs_of(const LoadedEntry& entry, const std::vector<NamedTensor>& inputs,
+  std::vector<Tensor> inputs_of(std::size_t index, const std::vector<NamedTensor>& inputs,
                                 const SizeBindings& valid) const {
+    const LoadedEntry& entry = *loaded[index];
     std::vector<Tensor> all;
     for (const TensorId id : entry.graph.graph_inputs()) {
       const bool is_state = entry.state_inputs.contains(id);
-      all.push_back(is_state ? Tensor() : input_of(entry, entry.graph.tensor(id), inputs, valid));
+      all.push_back(is_state ? Tensor() : input_of(index, entry.graph.tensor(id), inputs, valid));
     }
     for (const NamedTensor& given : inputs) {
       const TensorId id = entry.graph.find_tensor(given.name);
@@ -184,26 +211,33 @@ std::unique_ptr<Session> Session::open(const Bundle& bundle, const RunModelOptio
   parts->options = options;
   if (parts->options.precision.empty()) parts->options.precision = bundle.precision();
   parts->file = bundle.name();
-  if (!bundle.template_document().empty()) {
+  for (std::size_t i = 0; i < bundle.documents().size() && !diagnostics.has_errors(); ++i) {
+    std::optional<Template>& sizes = parts->documents.emplace_back();
+    if (bundle.template_document(i).empty()) continue;
     const std::string file = bundle.name() + " (template)";
-    parts->sizes =
-        Template::read(parse_json(bundle.template_document(), file), bundle.name(), diagnostics);
-    if (!diagnostics.has_errors()) check_template(*parts->sizes, diagnostics);
+    sizes =
+        Template::read(parse_json(bundle.template_document(i), file), bundle.name(), diagnostics);
+    if (!diagnostics.has_errors()) check_template(*sizes, diagnostics);
   }
   const auto models = std::make_shared<LoadedModels>();
   OpenDevices devices;
   for (const std::size_t i : wanted_entries(bundle, logits)) {
     if (diagnostics.has_errors()) break;
     const BundleEntry& stated = bundle.entries()[i];
-    parts->entries.push_back({stated.name, stated.bound, stated.predicted_us});
+    parts->entries.push_back(
+        {stated.name, bundle.documents()[stated.of].name, stated.bound, stated.predicted_us});
+    parts->document_of.push_back(stated.of);
     LoadedEntry& entry = *parts->loaded.emplace_back(std::make_unique<LoadedEntry>());
     entry.model = prepare_entry(bundle, i, entry.graph, parts->options, devices, diagnostics);
-    if (diagnostics.has_errors()) break;
-    parts->load(entry, parts->executor_options_for_states(models));
-    devices = entry.executor->devices();
     devices.insert(entry.model.devices.begin(), entry.model.devices.end());
   }
   if (diagnostics.has_errors()) return nullptr;
+  for (const std::size_t i : by_state_inputs(parts->loaded)) {
+    LoadedEntry& entry = *parts->loaded[i];
+    entry.model.devices.insert(devices.begin(), devices.end());
+    parts->load(entry, parts->executor_options_for_states(models));
+    devices.merge(entry.executor->devices());
+  }
   parts->load_ms = milliseconds_since(start);
   return std::unique_ptr<Session>(new Session(std::move(parts)));
 }
@@ -216,6 +250,8 @@ std::unique_ptr<Session> Session::open(Graph graph, const RunModelOptions& optio
   if (parts->options.precision.empty()) parts->options.precision = "f32";
   parts->file = graph.file;
   parts->entries.emplace_back();
+  parts->documents.emplace_back();
+  parts->document_of.push_back(0);
   LoadedEntry& entry = *parts->loaded.emplace_back(std::make_unique<LoadedEntry>());
   entry.graph = std::move(graph);
   entry.model = prepare_document(entry.graph, parts->options, diagnostics, WithInputs::kNo);
@@ -230,14 +266,15 @@ const std::vector<Session::Entry>& Session::entries() const noexcept { return pa
 std::vector<Tensor> Session::step(std::size_t entry, const std::vector<NamedTensor>& inputs,
                                   const SizeBindings& valid) {
   LoadedEntry& loaded = *parts_->loaded.at(entry);
-  const SizeBindings sizes = parts_->sizes_of_step(parts_->entries[entry], valid);
-  std::vector<Tensor> all = loaded.executor->run(parts_->inputs_of(loaded, inputs, sizes), nullptr);
+  const SizeBindings sizes = parts_->sizes_of_step(entry, valid);
+  std::vector<Tensor> all = loaded.executor->run(parts_->inputs_of(entry, inputs, sizes), nullptr);
   parts_->last = entry;
   std::vector<Tensor> outputs;
   for (const std::size_t i : loaded.kept) {
     const TensorInfo& info = loaded.graph.tensor(loaded.graph.graph_outputs()[i]);
-    const bool is_cut = parts_->sizes && sizes != parts_->entries[entry].bound;
-    outputs.push_back(is_cut ? first_rows(all[i], valid_shape(*parts_->sizes, info, sizes))
+    const std::optional<Template>& model = parts_->sizes(entry);
+    const bool is_cut = model && sizes != parts_->entries[entry].bound;
+    outputs.push_back(is_cut ? first_rows(all[i], valid_shape(*model, info, sizes))
                              : std::move(all[i]));
   }
   return outputs;
@@ -245,6 +282,11 @@ std::vector<Tensor> Session::step(std::size_t entry, const std::vector<NamedTens
 
 const std::vector<std::string>& Session::output_names(std::size_t entry) const {
   return parts_->loaded.at(entry)->output_names;
+}
+
+const Template* Session::sizes(std::size_t entry) const {
+  const std::optional<Template>& model = parts_->sizes(entry);
+  return model ? &*model : nullptr;
 }
 
 const Graph& Session::graph(std::size_t entry) const { return parts_->loaded.at(entry)->graph; }

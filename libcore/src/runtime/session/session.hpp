@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/bind_sizes.hpp"
 #include "ir/size_expression.hpp"
 #include "npu/compile/bundle.hpp"
 #include "npu/device/blob.hpp"
@@ -22,12 +23,13 @@ namespace npu {
 /// token loop, with the logits of the last token, or the one with those of all tokens.
 enum class SessionLogits : std::uint8_t { kLastRow, kAllRows };
 
-/// A model that remembers: the programs of all entries of a bundle, or of one document, and the
-/// states that they share on the devices. For one thread.
+/// A model that remembers: the programs of all entries of a bundle, whatever documents they are
+/// made of, or of one document, and the states that they share on the devices. For one thread.
 class Session {
  public:
   struct Entry {
-    std::string name;  ///< empty: there is no template
+    std::string name;      ///< empty: there is only this one, without a template
+    std::string document;  ///< that it is made of; empty: there is only this one
     SizeBindings bound;
     double predicted_us = 0;
   };
@@ -52,6 +54,8 @@ class Session {
   std::vector<Tensor> step(std::size_t entry, const std::vector<NamedTensor>& inputs,
                            const SizeBindings& valid);
   const std::vector<std::string>& output_names(std::size_t entry) const;
+  /// The template that an entry is bound from; null if there is none.
+  const Template* sizes(std::size_t entry) const;
   /// The inputs of a step, states and valid sizes excepted, with their shapes in the entry.
   const Graph& graph(std::size_t entry) const;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/generate/generate.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -111,6 +113,74 @@ TEST_CASE("--keep goes on behind what was read and written", "[generate]") {
   CHECK(sink.lines[1] == model.expected(text, 4));
   CHECK(model.clears == 0);
   CHECK(model.is_in_order);
+}
+
+/// A model with an encoder, whose source counts as ids that stand in front.
+class EncodingModel : public CountingModel {
+ public:
+  using CountingModel::CountingModel;
+  const SourceInput* source() const override { return &input_; }
+  void check_source(const Tensor& source) const override {
+    if (source.shape()[1] > 4) throw Error(ErrorCode::kInfeasible, "the source is too long");
+  }
+  std::string encode(const Tensor& source) override {
+    encoded.emplace_back(source.as<std::int64_t>(),
+                         source.as<std::int64_t>() + source.element_count());
+    return "encode:S=4";
+  }
+  std::vector<Ids> encoded;
+
+ private:
+  SourceInput input_{.name = "ids", .dtype = DType::kInt64, .shape = {1, 4}, .vocabulary = 96};
+};
+
+RequestSource source_of_requests(std::vector<Request> requests) {
+  return [requests, next = std::size_t{0}]() mutable -> std::optional<Request> {
+    if (next == requests.size()) return std::nullopt;
+    return requests[next++];
+  };
+}
+
+Request request_of(std::int64_t number, const Ids& ids, const Ids& source) {
+  Tensor tensor(DType::kInt64, {1, static_cast<std::int64_t>(source.size())});
+  std::copy(source.begin(), source.end(), tensor.as_mutable<std::int64_t>());
+  return {{.number = number, .ids = ids}, tensor};
+}
+
+TEST_CASE("the source of each request goes through the encoder once", "[generate]") {
+  EncodingModel model(ladder_entries(), 64);
+  Collected sink;
+  const auto result =
+      generate(model, source_of_requests({request_of(1, {1}, {7, 8}), request_of(2, {1, 2}, {9})}),
+               "t.ids", {.count = 3}, sink, {});
+  CHECK(model.encoded == std::vector<Ids>{{7, 8}, {9}});
+  CHECK(sink.lines == std::vector<Ids>{model.expected({1}, 3), model.expected({1, 2}, 3)});
+  CHECK(model.clears == 1);
+  CHECK(result.requests[1].encode_entry == "encode:S=4");
+  CHECK(generate_report_json(result, {})["generate"]["requests"][0]["encode"] == "encode:S=4");
+  CHECK(generate_metrics(generate_report_json(result, {})).contains("encode_ms"));
+}
+
+TEST_CASE("a request without a source that the encoder needs is refused", "[generate]") {
+  EncodingModel model(ladder_entries(), 64);
+  CHECK_THAT(loop_fault(model, {{1, 2}}, ErrorCode::kUsage), Catch::Contains("t.ids:1") &&
+                                                                 Catch::Contains("has no source") &&
+                                                                 Catch::Contains("--source FILE"));
+  Collected sink;
+  try {
+    generate(model, source_of_requests({request_of(3, {1}, {1, 2, 3, 4, 5})}), "t.ids",
+             {.count = 1}, sink, {});
+    FAIL_CHECK("no fault");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kInfeasible);
+    CHECK(error.location().line == 3);
+  }
+  CHECK(model.calls.empty());
+  CHECK(model.encoded.empty());
+  // In restored states there is one for the first request.
+  generate(model, source_of_requests({Request({.number = 1, .ids = {4}})}), "t.ids",
+           {.count = 1, .is_restored = true}, sink, {});
+  CHECK(model.calls.size() == 1);
 }
 
 TEST_CASE("a stop id ends a line as its last id", "[generate]") {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "npu/runtime/compile_model.hpp"
+#include "options/bucket_options.hpp"
+#include "tool.hpp"
+
+namespace npu::cli {
+
+/// The documents that npu-compile puts into one bundle.
+struct EntryOptions {
+  std::vector<std::string> texts;  ///< --entry: NAME=FILE
+
+  bool wanted() const noexcept { return !texts.empty(); }
+};
+
+void add_entry_options(Tool& tool, EntryOptions& options);
+
+/// Compiles the documents of --entry, each for those of the sizes of --buckets that it has, and
+/// writes the bundle.
+ExitStatus compile_documents(Tool& tool, const EntryOptions& entries, const BucketOptions& buckets,
+                             const CompileModelOptions& options, std::optional<double> deadline);
+
+}  // namespace npu::cli
