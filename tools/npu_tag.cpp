@@ -5,11 +5,11 @@
 #include "npu/target/select_devices.hpp"
 #include "npu/target/target.hpp"
 #include "options/tag_options.hpp"
-#include "passes/states/adopt_caches.hpp"
 #include "passes/states/named_states.hpp"
 #include "passes/tag/ask_backends.hpp"
 #include "passes/tag/rewrite_ops.hpp"
 #include "passes/tag/tag_nodes.hpp"
+#include "tag_documents.hpp"
 #include "target/custom_ops.hpp"
 #include "target/list_ops.hpp"
 #include "tool.hpp"
@@ -42,23 +42,6 @@ ExitStatus tag(npu::cli::Tool& tool, const npu::Target& target, const npu::TagOp
   return status;
 }
 
-/// Only its document, and the file that its paths are relative to.
-npu::Graph adopted(npu::cli::Tool& tool, const npu::cli::TagArguments& arguments) {
-  npu::AdoptOptions options{.capacity = arguments.capacity, .states = arguments.state_names()};
-  if (!arguments.genai.empty()) {
-    const npu::GenaiConfig config = npu::read_genai_config(arguments.genai);
-    options.names = config.names;
-    options.longest = config.max_length.value_or(0);
-  }
-  const npu::Template sized = tool.input().read_sizes();
-  auto document = npu::adopt_caches(sized, options, tool.diagnostics());
-  tool.stop_on_errors();
-  npu::Graph model;
-  model.file = sized.file();
-  model.document() = *std::move(document);
-  return model;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -83,7 +66,11 @@ int main(int argc, char** argv) {
              ExitStatus::kSuccess;
     }
     if (options.as_states) {
-      npu::Graph model = adopted(tool, options);
+      npu::Graph model = npu::cli::document_with_states(tool, options);
+      return tool.write_template(model), ExitStatus::kSuccess;
+    }
+    if (!options.encode_for.empty()) {
+      npu::Graph model = npu::cli::document_of_encoder(tool, options);
       return tool.write_template(model), ExitStatus::kSuccess;
     }
     if (options.as_template) {

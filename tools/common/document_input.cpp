@@ -17,6 +17,7 @@
 #include "ops/check_template.hpp"
 #include "ops/written_views.hpp"
 #include "options/validators.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu::cli {
 
@@ -160,6 +161,31 @@ ReadDocument DocumentInput::read_any(const std::string& path, const SizesFunctio
   }
   stop_on_errors(diagnostics_);
   return read;
+}
+
+Template DocumentInput::read_model(const std::string& path) {
+  const bool is_graph = path == path_;
+  const std::string text = is_graph ? read_text() : read_file(path);
+  const std::string name = input_name(path);
+  std::optional<Json> document;
+  if (begins_like_document(text)) {
+    document = parse_json(text, name);
+  } else {
+    const ImportOptions options = is_graph ? import_options() : ImportOptions();
+    document = import_template(path == "-" ? "" : path, text, options, diagnostics_);
+    stop_on_errors(diagnostics_);
+    if (!document) {
+      throw Error(ErrorCode::kParse, "is no document and no model that a frontend imports",
+                  {.file = name});
+    }
+  }
+  const bool binds = is_graph && begins_like_document(text) && SizeSymbols::are_in(*document);
+  if (find_member(*document, "npu") == nullptr) (*document)["npu"] = {{"version", 1}};
+  Json& npu = *find_member(*document, "npu");
+  if (find_member(npu, "symbols") == nullptr) npu["symbols"] = Json::object();
+  Template model = checked_template(*std::move(document), name);
+  const SizeBindings sizes = binds ? bound_sizes() : SizeBindings();
+  return sizes.empty() ? model : narrowed_template(model, sizes);
 }
 
 void DocumentInput::refuse_path(const std::string& why) const {

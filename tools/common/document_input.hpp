@@ -57,6 +57,9 @@ class DocumentInput {
   /// A file beside GRAPH, a document: as a template, as far as `bound` leaves its sizes open, or as
   /// a verified graph.
   ReadDocument read_any(const std::string& path, const SizesFunction& bound);
+  /// The file as a template, also if its sizes do not vary: a document, or a model of another
+  /// format with all symbolic dimensions. --bind and --freeze are for GRAPH alone.
+  Template read_model(const std::string& path);
   /// Throws Error kUsage, "GRAPH: WHY", if the argument was given.
   void refuse_path(const std::string& why) const;
   /// Its document, as long as the program lives.

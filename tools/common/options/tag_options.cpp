@@ -18,23 +18,7 @@ ForceRule parse_force_rule(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-}  // namespace
-
-TagOptions TagArguments::tag_options() const {
-  TagOptions options = tag;
-  for (const std::string& text : force) options.force.push_back(parse_force_rule(text));
-  return options;
-}
-
-std::vector<StateNames> TagArguments::state_names() const {
-  std::vector<StateNames> names;
-  for (const std::string& text : states) names.push_back(parse_state_names(text));
-  return names;
-}
-
-void add_tag_options(Tool& tool, TagArguments& all) {
-  tool.add_graph_io();
-  CLI::App& app = tool.app();
+void add_document_options(CLI::App& app, TagArguments& all) {
   app.add_flag("--template", all.as_template,
                "write the document with the sizes that --bind leaves open, and without devices");
   CLI::Option* states =
@@ -57,6 +41,47 @@ void add_tag_options(Tool& tool, TagArguments& all) {
                             "output: a state that is replaced as a whole; one '*' in both names "
                             "several; repeatable"))
       ->type_name("INPUT=OUTPUT");
+  app.add_option(
+         "--source-rows", all.source_rows,
+         "with --states: rows that a state has room for that an encoder fills, such as keys "
+         "of cross attention")
+      ->type_name("N")
+      ->check(in_range(1, std::int64_t{1} << 31))
+      ->needs(states);
+  CLI::Option* encode =
+      app.add_option(
+             "--encode-for", all.encode_for,
+             "GRAPH is an encoder: write the document that fills the states which this one, "
+             "of --states, only reads")
+          ->type_name("FILE")
+          ->check(not_empty())
+          ->excludes(states);
+  app.add_option("--cross", all.cross,
+                 "with --encode-for: the decoder without past, which computes keys and values of "
+                 "cross attention")
+      ->type_name("FILE")
+      ->check(not_empty())
+      ->needs(encode);
+}
+
+}  // namespace
+
+TagOptions TagArguments::tag_options() const {
+  TagOptions options = tag;
+  for (const std::string& text : force) options.force.push_back(parse_force_rule(text));
+  return options;
+}
+
+std::vector<StateNames> TagArguments::state_names() const {
+  std::vector<StateNames> names;
+  for (const std::string& text : states) names.push_back(parse_state_names(text));
+  return names;
+}
+
+void add_tag_options(Tool& tool, TagArguments& all) {
+  tool.add_graph_io();
+  CLI::App& app = tool.app();
+  add_document_options(app, all);
   app.add_option("--weights-out", all.weights_out,
                  "write the weights of a model such as ONNX here, decoded, as safetensors")
       ->type_name("FILE");
@@ -103,6 +128,8 @@ void add_tag_options(Tool& tool, TagArguments& all) {
        "npu-tag --template model.onnx -o model.template.json",
        "npu-tag --states --capacity 2048 decoder.onnx -o decoder.json",
        "npu-tag --state h0=hn --state c0=cn voice.onnx | npu-partition | npu-run --steps 100",
+       "npu-tag --states --capacity 128 --source-rows 512 decoder_with_past.onnx -o decode.json",
+       "npu-tag --encode-for decode.json --cross decoder.onnx encoder.onnx -o encode.json",
        "npu-tag --list-ops npu | grep conv"});
 }
 

@@ -28,6 +28,9 @@ struct TagArguments {
   std::vector<std::string> states;  ///< INPUT=OUTPUT
   std::int64_t capacity = 0;        ///< rows of each state
   std::string genai;                ///< genai_config.json; empty: none
+  std::int64_t source_rows = 0;     ///< of states that come of an encoder's source
+  std::string encode_for;           ///< document of the decoder that GRAPH is the encoder of
+  std::string cross;                ///< decoder that projects hidden states; empty: none
 
   /// `tag`, with the values of --force. Throws Error kUsage for one that is not DEVICE=GLOB.
   TagOptions tag_options() const;

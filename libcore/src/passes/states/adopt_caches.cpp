@@ -26,6 +26,7 @@
 #include "passes/states/key_rows.hpp"
 #include "passes/states/past_writer.hpp"
 #include "passes/states/prune_document.hpp"
+#include "passes/states/source_inputs.hpp"
 #include "passes/states/written_attention.hpp"
 #include "support/json_fields.hpp"
 #include "support/text.hpp"
@@ -227,7 +228,11 @@ class Adopter : public PastTensors {
       if (const auto masked = masked_scores(model_, node, *this)) {
         return write_masked(json, *masked, nodes);
       }
-      if (unmasked_.contains(id.value)) return refuse(id, "has no mask, and dropout");
+      if (unmasked_.contains(id.value)) {
+        return refuse(id,
+                      "attends to all rows of a cache without a mask, in a form that is not "
+                      "known, or with dropout");
+      }
     }
     Json copy = json;
     Json& inputs = *find_member(copy, "inputs");
@@ -420,12 +425,9 @@ std::optional<Json> finished(Json document, const std::string& file, Diagnostics
   return document;
 }
 
-}  // namespace
-}  // namespace states
-
-std::optional<Json> adopt_caches(const Template& model, const AdoptOptions& options,
-                                 Diagnostics& diagnostics) {
-  using namespace states;
+/// All that is about the caches that a step writes.
+std::optional<Json> adopt_written(const Template& model, const AdoptOptions& options,
+                                  Diagnostics& diagnostics) {
   const std::vector<State> others =
       named_states(model.document(), options.states, model.file(), diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
@@ -437,7 +439,7 @@ std::optional<Json> adopt_caches(const Template& model, const AdoptOptions& opti
     const Template single =
         Template::read(narrowed_document(model, one), model.file(), diagnostics);
     if (diagnostics.has_errors()) return std::nullopt;
-    return adopt_caches(single, options, diagnostics);
+    return adopt_written(single, options, diagnostics);
   }
   std::int64_t capacity = options.capacity;
   if (caches->is_fixed) {
@@ -463,6 +465,27 @@ std::optional<Json> adopt_caches(const Template& model, const AdoptOptions& opti
   auto document = Adopter(past, *inputs, capacity, others, diagnostics).run();
   if (!document) return std::nullopt;
   return finished(*std::move(document), model.file(), diagnostics);
+}
+
+}  // namespace
+}  // namespace states
+
+std::optional<Json> adopt_caches(const Template& model, const AdoptOptions& options,
+                                 Diagnostics& diagnostics) {
+  using namespace states;
+  const std::vector<std::string> sources = source_inputs(model.document());
+  if (sources.empty()) {
+    if (options.source_rows == 0) return adopt_written(model, options, diagnostics);
+    diagnostics.error({.file = model.file()},
+                      "no input comes of an encoder's source, whatever --source-rows says; leave "
+                      "it out");
+    return std::nullopt;
+  }
+  const auto bound = bind_source(model, sources, options.source_rows, diagnostics);
+  if (!bound) return std::nullopt;
+  auto document = adopt_written(*bound, options, diagnostics);
+  if (document) add_source_states(*document, sources);
+  return document;
 }
 
 }  // namespace npu

@@ -29,6 +29,7 @@ class RuleFinder {
         name_(functional_name(node.node().op_type)) {}
 
   KeyRule find() {
+    if (reads_unmasked()) return unmasked();
     if (is_one_of({"scaled_dot_product_attention"})) return attention();
     if (is_one_of({"matmul", "bmm", "mm"})) return product();
     if (is_one_of({"softmax", "_softmax", "_safe_softmax"})) return softmax();
@@ -49,6 +50,28 @@ class RuleFinder {
   }
 
  private:
+  bool reads_unmasked() const {
+    return std::any_of(inputs().begin(), inputs().end(), [&](TensorId id) {
+      const KeyAxis* axis = tensors_.keys(id);
+      return axis != nullptr && axis->rows == kUnmasked;
+    });
+  }
+
+  /// What is done with weights of all rows: copied, or multiplied by the values.
+  KeyRule unmasked() const {
+    const KeyAxis* weights = tensors_.keys(inputs()[0]);
+    if (weights != nullptr && is_one_of({"to", "_to_copy", "clone", "contiguous", "dropout"})) {
+      return along(kUnmasked, weights->dim);
+    }
+    const KeyAxis* values = inputs().size() == 2 ? tensors_.keys(inputs()[1]) : nullptr;
+    const bool is_product = is_one_of({"matmul"}) && weights != nullptr && values != nullptr &&
+                            weights->rows == kUnmasked && values->rows == kFinite &&
+                            weights->dim + 1 == rank(inputs()[0]) &&
+                            values->dim + 2 == rank(inputs()[1]);
+    if (is_product) return {.needs_mask = true};
+    return refused("reads weights of all rows, without a mask");
+  }
+
   bool is_one_of(std::initializer_list<std::string_view> names) const {
     return std::find(names.begin(), names.end(), name_) != names.end();
   }
@@ -155,8 +178,10 @@ class RuleFinder {
     if (dim != static_cast<std::int64_t>(self->dim)) {
       return self->rows == kFinite ? along(kFinite, self->dim) : unknown();
     }
-    if (self->rows != kHidden) return refused("gives weights to all rows, without a mask");
-    return along(kZero, self->dim, self->has_sink);
+    if (self->rows == kHidden) return along(kZero, self->dim, self->has_sink);
+    // Of what has grown by a step all rows count, which a mask says of a state.
+    if (self->rows == kFinite && !model_.caches().is_fixed) return along(kUnmasked, self->dim);
+    return refused("gives weights to all rows, without a mask");
   }
 
   /// Scores that are hidden, and one more that no row has.

@@ -18,6 +18,9 @@ enum class UnusedRows : std::uint8_t {
   kFinite,  ///< any finite number
   kHidden,  ///< scores that have no weight
   kZero,
+  /// Weights that a softmax without a mask gives all rows; only the attention that it belongs to
+  /// may read them, which gets a mask.
+  kUnmasked,
 };
 
 /// A tensor with a row for each row of a cache, along one dimension.

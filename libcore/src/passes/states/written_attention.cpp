@@ -173,17 +173,32 @@ class Matcher {
                            : form->shown == 1 && form->hidden == 0;
   }
 
+  /// A mask that hides nothing.
+  bool is_zero(TensorId id) const {
+    const Formula* formula = tensors_.formula(id);
+    return formula != nullptr && formula->number() == 0.0;
+  }
+  std::optional<TensorId> without_mask(TensorId scores) {
+    found_.mask = {};
+    found_.mask.causal = model_.caches().fresh == SizeExpression(1);
+    return scores;
+  }
+
   /// The scores that a mask was applied to, which is found_.mask then.
   std::optional<TensorId> masked_scores(TensorId id) {
     const Node* node = producer(id);
     if (node == nullptr) return std::nullopt;
     const std::string_view name = functional_name(node->op_type);
+    // Without a mask all keys up to the last one count.
+    if (name == "matmul" || name == "mul" || name == "div") return without_mask(id);
     const auto arguments = bound(*node);
     if (!arguments) return std::nullopt;
     if (name == "add") {
       const auto a = arguments->tensor("self");
       const auto b = arguments->tensor("other");
       if (!a || !b || arguments->number("alpha") != 1) return std::nullopt;
+      if (tensors_.keys(*a) != nullptr && is_zero(*b)) return without_mask(*a);
+      if (tensors_.keys(*b) != nullptr && is_zero(*a)) return without_mask(*b);
       if (tensors_.keys(*a) != nullptr && is_mask(*b, false)) return a;
       if (tensors_.keys(*b) != nullptr && is_mask(*a, false)) return b;
       return std::nullopt;
