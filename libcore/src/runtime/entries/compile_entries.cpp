@@ -133,7 +133,7 @@ double copies_of_weights(const BundleContent& content) {
   if (!are_stated || needed == 0) {
     return static_cast<double>(all.size()) / static_cast<double>(most);
   }
-  return std::max(1.0, std::round(100 * stored / needed) / 100);
+  return std::max(1.0, std::round(10 * stored / needed) / 10);
 }
 
 /// Counts a blob that several partitions have with the first of them alone.
