@@ -142,6 +142,12 @@ void find_last_uses(const Graph& graph, CheckedGroups& plan) {
     }
     for (const TensorId id : graph.nodes()[i].inputs) read_at(id, position);
   }
+  for (const KernelGroup& group : plan.groups) {
+    if (group.kind != Kind::kCachedAttention) continue;
+    // Also where its mask is made of the lengths in another node.
+    const auto form = cached_attention_form(graph, group.nodes.back());
+    if (form) read_at(graph.node(form->lengths).outputs.front(), group.nodes.back().value);
+  }
   for (const TensorId id : graph.graph_outputs()) {
     read_at(id, std::numeric_limits<std::int32_t>::max());
   }

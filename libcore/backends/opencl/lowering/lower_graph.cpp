@@ -22,7 +22,6 @@
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "ops/op_table.hpp"
-#include "passes/fusion/fusion_groups.hpp"
 
 namespace npu::opencl {
 namespace {
@@ -112,9 +111,7 @@ class GroupCompiler {
     for (const auto& [group, nodes] : groups) {
       const auto form = cached_attention_of(model_, nodes);
       if (!form) continue;
-      for (const NodeId id : nodes) {
-        if (selecting_mask(graph_, graph_.node(id))) written_masks_[id] = *form;
-      }
+      written_masks_[form->masking] = *form;
     }
   }
 
@@ -127,7 +124,7 @@ class GroupCompiler {
     const auto mask = written != written_masks_.end() ? std::optional(written->second.lengths)
                                                       : length_mask_of(model_, model_.bound(id));
     if (!mask) return reads;
-    std::erase(reads, written != written_masks_.end() ? written->second.truth
+    std::erase(reads, written != written_masks_.end() ? written->second.mask
                                                       : graph_.node(*mask).outputs[0]);
     reads.insert(reads.end(), graph_.node(*mask).inputs.begin(), graph_.node(*mask).inputs.end());
     return reads;

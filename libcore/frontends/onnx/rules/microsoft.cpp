@@ -184,6 +184,22 @@ void import_fused_mat_mul(Op& op) {
 
 constexpr std::int64_t kMostHeads = 1 << 20;
 
+/// -1 without.
+std::int64_t local_window(Op& op) {
+  const std::int64_t window = op.integer("local_window_size", -1);
+  if (window < -1 || window == 0) Op::refuse("'local_window_size' is " + std::to_string(window));
+  return window;
+}
+
+/// Null without.
+Value* head_sinks(Op& op, std::int64_t heads) {
+  Value* sinks = op.maybe_in(11);
+  if (sinks != nullptr && sinks->shape != Shape{heads}) {
+    Op::refuse("head_sink of shape " + shape_text(sinks->shape) + " is not one number a head");
+  }
+  return sinks;
+}
+
 void import_group_query_attention(Op& op) {
   const std::int64_t heads = op.integer("num_heads", 0);
   const std::int64_t kv = op.integer("kv_num_heads", 0);
@@ -202,8 +218,7 @@ void import_group_query_attention(Op& op) {
     q = op.slice(q, 2, 0, heads * size);
   }
   if (op.integer("smooth_softmax", 0) != 0) Op::refuse("smooth softmax is not imported");
-  const std::int64_t window = op.integer("local_window_size", -1);
-  if (window < -1 || window == 0) Op::refuse("'local_window_size' is " + std::to_string(window));
+  const std::int64_t window = local_window(op);
   Value* past_k = op.maybe_in(3);
   Value* past_v = op.maybe_in(4);
   if ((past_k == nullptr) != (past_v == nullptr) || (past_k != nullptr && past_k->rank() != 4)) {
@@ -258,10 +273,7 @@ void import_group_query_attention(Op& op) {
   form.is_offset_by_valid = rows.valid != nullptr;
   if (window > 0) form.left = window - 1;  // its own place is one of the window
   form.softcap = op.real("softcap", 0);
-  form.sinks = op.maybe_in(11);
-  if (form.sinks != nullptr && form.sinks->shape != Shape{heads}) {
-    Op::refuse("head_sink of shape " + shape_text(form.sinks->shape) + " is not one number a head");
-  }
+  form.sinks = head_sinks(op, heads);
   form.scale = op.real("scale", 0);
   if (form.scale == 0) form.scale = 1 / std::sqrt(static_cast<double>(form.q->shape[3]));
   op.set(0, merge_heads(op, attend(op, form, -1).y));

@@ -454,8 +454,6 @@ void match_attention(FusionBuilder& builder, Pattern pattern) {
 
 namespace {
 
-constexpr std::string_view kLengthMask = "npu.length_mask";
-
 /// The mask of lengths that an attention on the same device reads; -1 if there is none.
 std::int32_t length_mask_of(const FusionBuilder& builder, std::int32_t n) {
   if (builder.node(n).op_type != "aten.scaled_dot_product_attention.default") return -1;

@@ -3,11 +3,11 @@
 //
 //     softmax(where(mask, cap * tanh(scale * q k), -inf)) v
 //
-// with factors, the cap and the mask each present or not but for the mask, which is npu.length_mask
-// or its opposite. Sinks are one more column of the scores, a number for a head, that is cut off
-// behind the softmax; the largest score may be subtracted in front of it, which changes nothing.
-// What fusion finds and what backends lower is one function, so that they agree. O(nodes of one
-// attention).
+// with factors and the cap present or not, and npu.length_mask or its opposite as mask, also as
+// numbers of 0 and -inf that are added. Sinks are one more column of the scores, a number for a
+// head, that is cut off behind the softmax; the largest score may be subtracted in front of it,
+// which changes nothing. What fusion finds and what backends lower is one function, so that they
+// agree. O(nodes of one attention).
 #include "passes/fusion/cached_attention_form.hpp"
 
 #include <algorithm>
@@ -22,7 +22,6 @@
 namespace npu {
 namespace {
 
-constexpr std::string_view kLengthMask = "npu.length_mask";
 constexpr double kHiddenScore = -1e30;  // less than any score of a key that is seen
 constexpr int kMostFactors = 8;
 
@@ -100,6 +99,11 @@ class FormReader {
     return BoundNode::try_bind(graph_, node(id), op->schema, error);
   }
 
+  /// A sum or difference without a factor.
+  static bool is_plain(const Node& sum) {
+    return member_double(sum.attrs(), "alpha").value_or(1) == 1;
+  }
+
   bool is_last(std::int64_t dim, const Shape& shape) const {
     const auto rank = static_cast<std::int64_t>(shape.size());
     return dim == -1 || dim == rank - 1;
@@ -149,9 +153,7 @@ class FormReader {
     const auto shift = above(scores, reader);
     if (!shift || fusion_role(node(*shift).op_type) != FusionRole::kSub) return shift;
     const Node& difference = node(*shift);
-    if (difference.inputs.size() != 2 || find_member(difference.attrs(), "alpha") != nullptr) {
-      return std::nullopt;
-    }
+    if (difference.inputs.size() != 2 || !is_plain(difference)) return std::nullopt;
     const TensorId of = difference.inputs[0];
     auto most = above(difference.inputs[1], *shift);
     if (!most) return std::nullopt;
@@ -210,9 +212,10 @@ class FormReader {
   bool read_mask(TensorId scores, NodeId reader) {
     const auto id = above(scores, reader);
     if (!id) return false;
-    const auto mask = selecting_mask(graph_, node(*id));
+    auto mask = selecting_mask(graph_, node(*id));
+    if (mask) form_.mask = mask->truth;
+    if (!mask) mask = added_mask(*id);
     if (!mask || mask->fill > kHiddenScore || !is_like(*id, mask->elements)) return false;
-    form_.truth = mask->truth;
     NodeId lengths = info(mask->truth).producer;
     bool keeps = mask->keeps;
     if (lengths.valid() && is_opposite_length_mask(graph_, lengths)) {
@@ -221,12 +224,45 @@ class FormReader {
     }
     if (!lengths.valid() || !keeps || node(lengths).op_type != kLengthMask) return false;
     form_.lengths = lengths;
+    form_.masking = *id;
     add(*id);
     const Shape& shape = result(lengths).shape;  // [1, 1, L or 1, S]
     const Shape& planes = result(*id).shape;
     const bool fits = shape.size() == 4 && planes.size() >= 4 && shape[3] == planes.back() &&
                       (shape[2] == 1 || shape[2] == planes.end()[-2]);
     return fits && read_scores(mask->elements, *id);
+  }
+
+  /// Scores and a mask that is 0, or hides them: as if it filled them. Who else reads the mask does
+  /// not matter.
+  std::optional<SelectingMask> added_mask(NodeId id) {
+    const Node& sum = node(id);
+    if (fusion_role(sum.op_type) != FusionRole::kAdd || sum.inputs.size() != 2 || !is_plain(sum)) {
+      return std::nullopt;
+    }
+    for (const std::size_t scores : {0U, 1U}) {
+      form_.mask = sum.inputs[1 - scores];
+      const NodeId producer = info(form_.mask).producer;
+      auto mask = producer.valid() ? selecting_mask(graph_, node(producer)) : std::nullopt;
+      if (!mask || info(form_.mask).kind != TensorKind::kResult || !is_zero(mask->elements) ||
+          info(mask->truth).shape != info(form_.mask).shape) {
+        continue;
+      }
+      mask->elements = sum.inputs[scores];
+      return mask;
+    }
+    return std::nullopt;
+  }
+
+  /// A tensor that an op makes of nothing but zeros.
+  bool is_zero(TensorId id) const {
+    const NodeId producer = info(id).producer;
+    if (info(id).kind != TensorKind::kResult || !producer.valid()) return false;
+    const std::string_view name = functional_name(node(producer).op_type);
+    if (name == "zeros" || name == "zeros_like" || name == "new_zeros") return true;
+    const char* key = name == "scalar_tensor" ? "s" : "fill_value";
+    const bool is_filled = name == "full" || name == "full_like" || name == "scalar_tensor";
+    return is_filled && member_double(node(producer).attrs(), key) == 0.0;
   }
 
   bool read_scores(TensorId scores, NodeId reader) {

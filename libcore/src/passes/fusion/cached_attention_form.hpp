@@ -2,11 +2,15 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "npu/ir/graph.hpp"
 
 namespace npu {
+
+/// The op of a mask over the keys of a cache.
+inline constexpr std::string_view kLengthMask = "npu.length_mask";
 
 /// An attention over a cache that is written out, as its kernel computes it: of the scores
 /// scale * query key, behind a cap if there is one, those of the keys in the lengths, and of sinks
@@ -19,7 +23,8 @@ struct CachedAttentionForm {
   double scale = 1;  ///< of a score, in front of the cap
   double cap = 0;    ///< what the tanh of a score is multiplied with; 0: there is none
   TensorId sinks;    ///< scores without a value, [.., 1, 1], one for a plane or several; or none
-  TensorId truth;    ///< the mask that is read, of `lengths` or of its opposite
+  NodeId masking;    ///< what hides scores
+  TensorId mask;     ///< what that reads, and the kernel does not
   std::vector<NodeId> nodes;  ///< in list order; the last one is the product with the values
 };
 

@@ -172,7 +172,7 @@ TEST_CASE("onednn reads the lengths of a cache in place of their mask", "[onednn
 
 TEST_CASE("onednn reads lengths where an attention over a cache is written out",
           "[onednn][compiler]") {
-  const std::string form = GENERATE("capped", "sinks", "both", "both, read");
+  const std::string form = GENERATE("capped", "sinks", "both", "both, read", "both, added");
   const std::int64_t queries = GENERATE(1, 3, 20);
   const bool has_cap = form != "sinks";
   const bool has_sinks = form != "capped";
@@ -204,7 +204,11 @@ TEST_CASE("onednn reads lengths where an attention over a cache is written out",
       graph.node(name("d"), "aten.mul.Tensor", {name("c")}, scores, {{"other", 3.0}});
       value = name("d");
     }
-    graph.node(name("f"), "aten.masked_fill.Scalar", {value, "o"}, scores, {{"value", "-inf"}});
+    if (form == "both, added") {
+      graph.node(name("f"), "aten.add.Tensor", {value, "x"}, scores);
+    } else {
+      graph.node(name("f"), "aten.masked_fill.Scalar", {value, "o"}, scores, {{"value", "-inf"}});
+    }
     value = name("f");
     const Shape wide{1, 6, queries, 71};
     if (has_sinks) {
@@ -224,6 +228,10 @@ TEST_CASE("onednn reads lengths where an attention over a cache is written out",
     }
     graph.node(name("y"), "aten.matmul.default", {value, "vr"}, result);
   };
+  if (form == "both, added") {
+    graph.node("z", "aten.zeros.default", {}, mask, {{"size", mask}});
+    graph.node("x", "aten.masked_fill.Scalar", {"z", "o"}, mask, {{"value", "-inf"}});
+  }
   attend("q", "1");
   attend("y1", "2");
   graph.output("y2");

@@ -72,7 +72,8 @@ TEST_CASE("the form of an attention over a cache", "[fuse][cached-attention]") {
   CHECK(graph.tensor(form->query).name == "q");
   CHECK(graph.tensor(form->key).name == "k");
   CHECK(graph.tensor(form->value).name == "v");
-  CHECK(graph.tensor(form->truth).name == "not");
+  CHECK(graph.tensor(form->mask).name == "not");
+  CHECK(graph.node(form->masking).name == "m");
   CHECK(graph.node(form->lengths).name == "mask");
   CHECK(form->scale == 0.75);
   CHECK(form->cap == (capped ? 5 : 0));

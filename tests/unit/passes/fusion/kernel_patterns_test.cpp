@@ -549,9 +549,9 @@ TEST_CASE("attentions over a cache read lengths in place of the mask that they s
 
 TEST_CASE("an attention over a cache that is written out is one kernel",
           "[fuse][kernel-patterns]") {
-  const std::string form =
-      GENERATE("fill", "where", "opposite", "plain", "sinks", "shifted", "read twice",
-               "mask of its own", "finite", "factor behind the mask", "cap twice", "columns");
+  const std::string form = GENERATE("fill", "where", "opposite", "plain", "sinks", "shifted",
+                                    "added", "added twice", "read twice", "mask of its own",
+                                    "finite", "factor behind the mask", "cap twice", "columns");
   const Shape scores{1, 4, 2, 32};
   const Shape mask{1, 1, 2, 32};
   const bool has_sinks = form == "sinks" || form == "shifted" || form == "columns";
@@ -578,7 +578,11 @@ TEST_CASE("an attention over a cache that is written out is one kernel",
   }
   const bool keeps = form == "where" || form == "mask of its own";
   const std::string truth = form == "mask of its own" ? "own" : keeps ? "mask" : "not";
-  if (keeps || form == "opposite") {
+  if (form.starts_with("added")) {
+    net.node("z", "aten.zeros.default", {}, mask, {{"size", mask}});
+    net.node("fm", "aten.masked_fill.Scalar", {"z", "not"}, mask, {{"value", "-inf"}});
+    net.node("m", "aten.add.Tensor", {value, form == "added" ? "fm" : value}, scores);
+  } else if (keeps || form == "opposite") {
     net.node("m", "aten.where.ScalarOther", {truth, value}, scores, {{"other", "-inf"}});
   } else {
     net.node("m", "aten.masked_fill.Scalar", {value, truth}, scores,
@@ -615,6 +619,10 @@ TEST_CASE("an attention over a cache that is written out is one kernel",
   net.node("y", "aten.matmul.default", {value, "v"}, Shape{1, 4, 2, 8}).output("y");
   if (form == "read twice") net.output("c");
   const Lines found = lines_of(net.build(), just({"cached-attention", "mask-on-read"}));
+  if (form == "added") {  // the mask of numbers is one that others could read, too
+    CHECK(found == Lines{"cached-attention: p f t c m w y"});
+    return;
+  }
   const bool is_one = form == "fill" || form == "where" || form == "plain" || has_sinks;
   if (!is_one || form == "columns") {
     CHECK(found.empty());
