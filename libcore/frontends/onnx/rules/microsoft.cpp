@@ -200,6 +200,32 @@ Value* head_sinks(Op& op, std::int64_t heads) {
   return sinks;
 }
 
+/// Queries and keys turned by the tables of angles at their positions.
+void turn_heads(Op& op, const CachedRows& rows, std::int64_t batch, std::int64_t length,
+                Heads& form) {
+  Value* positions = op.maybe_in(9);
+  if (positions != nullptr && positions->shape != Shape{batch, length}) {
+    Op::refuse("position_ids of shape " + shape_text(positions->shape) + " do not fit the queries");
+  }
+  const auto table = [&](std::size_t index) {
+    Value* whole = op.in(index);
+    if (whole->rank() != 2) Op::refuse("a table of rank " + std::to_string(whole->rank()));
+    if (positions != nullptr) return rows_at(op, whole, positions);
+    const bool is_known = rows.valid == nullptr && !op.importer().settings().notes_computed;
+    if (is_known) return table_rows(op, whole, rows.past, length);
+    return rows_at(op, whole, op.view(positions_of(op, rows, length), {1, length}));
+  };
+  Value* cos = table(7);
+  Value* sin = table(8);
+  const bool is_interleaved = op.integer("rotary_interleaved", 0) != 0;
+  const auto turn = [&](Value* x) {
+    Value* y = rotated(op, op.permute(x, {0, 2, 1, 3}), cos, sin, is_interleaved);
+    return op.permute(y, {0, 2, 1, 3});
+  };
+  form.q = turn(form.q);
+  form.k = turn(form.k);
+}
+
 void import_group_query_attention(Op& op) {
   const std::int64_t heads = op.integer("num_heads", 0);
   const std::int64_t kv = op.integer("kv_num_heads", 0);
@@ -228,30 +254,7 @@ void import_group_query_attention(Op& op) {
   const CachedRows rows = cached_rows(op, past_k, q->shape[0], length);
   op.maybe_in(6);  // total_sequence_length, which the shapes or seqlens_k say
   Heads form{split_heads(op, q, heads), split_heads(op, k, kv), split_heads(op, v, kv)};
-  if (op.integer("do_rotary", 0) != 0) {
-    Value* positions = op.maybe_in(9);
-    if (positions != nullptr && positions->shape != Shape{q->shape[0], length}) {
-      Op::refuse("position_ids of shape " + shape_text(positions->shape) +
-                 " do not fit the queries");
-    }
-    const auto table = [&](std::size_t index) {
-      Value* whole = op.in(index);
-      if (whole->rank() != 2) Op::refuse("a table of rank " + std::to_string(whole->rank()));
-      if (positions != nullptr) return rows_at(op, whole, positions);
-      const bool is_known = rows.valid == nullptr && !op.importer().settings().notes_computed;
-      if (is_known) return table_rows(op, whole, rows.past, length);
-      return rows_at(op, whole, op.view(positions_of(op, rows, length), {1, length}));
-    };
-    Value* cos = table(7);
-    Value* sin = table(8);
-    const bool is_interleaved = op.integer("rotary_interleaved", 0) != 0;
-    const auto turn = [&](Value* x) {
-      Value* y = rotated(op, op.permute(x, {0, 2, 1, 3}), cos, sin, is_interleaved);
-      return op.permute(y, {0, 2, 1, 3});
-    };
-    form.q = turn(form.q);
-    form.k = turn(form.k);
-  }
+  if (op.integer("do_rotary", 0) != 0) turn_heads(op, rows, q->shape[0], length, form);
   if (rows.is_shared) {
     Value* places = positions_of(op, rows, length);
     const auto written = [&](Value* past, Value* fresh) {

@@ -27,7 +27,8 @@ class Matcher {
     const SizeShape& shape = model_.shape(node.outputs[0]);  // [batch, heads, rows, keys]
     const auto scores = shape.size() == 4 ? masked_scores(node.outputs[0]) : std::nullopt;
     const KeyAxis* keys = scores ? tensors_.keys(*scores) : nullptr;
-    if (keys == nullptr || keys->dim != 3 || model_.shape(*scores) != shape ||
+    const bool has_none = scores == node.outputs[0];  // the node is the scores
+    if (keys == nullptr || has_none || keys->dim != 3 || model_.shape(*scores) != shape ||
         graph_.tensor(*scores).dtype != graph_.tensor(node.outputs[0]).dtype) {
       return std::nullopt;
     }

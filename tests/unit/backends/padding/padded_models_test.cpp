@@ -233,7 +233,9 @@ TEST_CASE("a convolution that streams keeps its last inputs", "[padding]") {
     all = cat(kept, x) [1,4,"S + 2"] {"dim": 2, "_tensor_list_sizes": [2]}
     next = slice.Tensor(all) [1,4,2] {"dim": 2, "start": "S", "end": "S + 2", "step": 1}
     y = conv1d(all, w) [1,4,S] {"groups": 4, "_none_args": ["bias"]}
-    output y; output next)",
+    before = slice.Tensor(all) [1,4,1] {"dim": 2, "start": -3, "end": "S", "step": 1}
+    third = select.int(all) [1,4] {"dim": 2, "index": -3}
+    output y; output next; output before; output third)",
               {{"S", 12}}, all_up_to(12));
 }
 

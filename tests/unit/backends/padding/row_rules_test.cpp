@@ -136,11 +136,6 @@ const std::vector<RuleCase>& rule_cases() {
         {"dim": 1, "start": 0, "end": 9223372036854775807, "step": 2}; output y)"},
       {"slice", R"(input x [S,T]; y = select.int(x) [T] {"dim": 0, "index": -1}; output y)"},
       {"slice", R"(input x [S,T]; y = select.int(x) [T] {"dim": 0, "index": 0}; output y)"},
-      {"slice", R"(input x [2,"S + 3"]; y = slice.Tensor(x) [2,2]
-        {"dim": 1, "start": "S + 1", "end": 9223372036854775807, "step": 1}; output y)"},
-      {"slice", R"(input x [2,"S + 3"]; y = slice.Tensor(x) [2,2]
-        {"dim": 1, "start": -4, "end": -2, "step": 1}; output y)"},
-      {"slice", R"(input x ["S + 3",T]; y = select.int(x) [T] {"dim": 0, "index": -4}; output y)"},
       {"slice", R"(weight t [8,3]; y = slice.Tensor(t) [S,3]
         {"dim": 0, "start": 0, "end": "S", "step": 1}; output y)"},
       {"split", R"(input x [S,4]; y = aten.split.Tensor(x) [S,2] | [S,2]
