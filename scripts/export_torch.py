@@ -66,6 +66,10 @@ begins with zeros and an output that is its next value, a pair of npu.states, wh
 is overwritten before it is read is none. A model that reads tokens at positions and writes rows of its states there gets
 npu.generate, for a loop over tokens. The files of inputs and outputs are those of the first step, without states.
 
+A function may return a mapping of entries instead, {"encode": (model.encode, args), "decode": (model.decode, args)}:
+modules that share buffers, or methods of one module. With --state each becomes the documents NAME.ENTRY; what one of them
+writes and another one reads is a state of both, for npu-compile --entry. ENTRY.INPUT says which one --dynamic is for.
+
 No weights are downloaded; they are random, from --seed. Running statistics and affine
 parameters of batch norms are set near those of the example inputs with some noise, so that
 activations stay sane and batch norm matters; --trained leaves them as the model has them.
@@ -78,6 +82,9 @@ Examples:
   export_torch.py testdata/models/gpt_small.py:gpt_small -o zoo --dynamic ids:1=S:1..64
   export_torch.py testdata/models/small_decoders.py:decoder_window -o zoo --state \\
     --dynamic input_ids:1=T:1..64 --dynamic cache_position:0=T
+
+  export_torch.py testdata/models/translators.py:translator -o zoo --state --start 1 \\
+    --dynamic source_ids:1=S:1..24 --dynamic input_ids:1=T:1..32 --dynamic cache_position:0=T
 
 Needs PyTorch 1.13 or later (Debian: python3-torch python3-torchvision). If this interpreter
 cannot import it, $PYTHON, python3 and /usr/bin/python3 are tried.
@@ -112,6 +119,11 @@ Exit status: 0 done; 1 the model cannot be exported, or I/O; 2 wrong usage.""",
         action="store_true",
         help="let the buffers that forward() changes be states: npu.states of the document",
     )
+    parser.add_argument(
+        "--start",
+        metavar="ID,...",
+        help="of a model of several entries: ids that its decoder begins with, for npu-run without --tokens",
+    )
     parser.add_argument("--name", help="model name and file name (default: from SPEC)")
     parser.add_argument(
         "--structure-only", action="store_true", help="write NAME.json only, without weights"
@@ -135,6 +147,9 @@ Exit status: 0 done; 1 the model cannot be exported, or I/O; 2 wrong usage.""",
         parser.error("--check is for sizes that do not vary")
     if options.check and options.structure_only:
         parser.error("--check needs weights and outputs, which --structure-only leaves out")
+    if options.start is not None and not re.fullmatch(r"\d{1,9}(,\d{1,9})*", options.start):
+        parser.error(f"--start: '{options.start}' is no list of ids, such as 0 or 2,107")
+    options.start = [int(text) for text in options.start.split(",")] if options.start else []
     options.name = options.name or what
     if not re.fullmatch(r"[\w][\w.+-]*", options.name):
         parser.error(f"--name: '{options.name}' is no plain file name")

@@ -135,6 +135,8 @@ def make_document(name, builder, outputs, with_files):
         section["states"] = [state.entry() for state in builder.states]
     if builder.roles:
         section["generate"] = {role: value.name for role, value in builder.roles.items()}
+        if "tokens" in builder.roles and getattr(builder.memory, "start", []):
+            section["generate"]["start"] = builder.memory.start
     if section:
         document["npu"] = {"version": IR_VERSION, **section}
     return document

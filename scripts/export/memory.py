@@ -100,6 +100,7 @@ class Memory:
         self.said = set()
         # Of models of several entries: what others have of what is changed, and what others change (entries.py).
         self.is_entry, self.kept, self.given = False, set(), set()
+        self.start = []  # ids that a decoder begins with
         self.replaced = []  # keys of the states that have another tensor in their place after the last run
         numbers = {key: (slot, slot.get()) for key, slot in slots_of(model, (bool, int, float)).items()}
         self.slots = slots_of(model)

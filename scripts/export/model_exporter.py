@@ -28,6 +28,8 @@ def export_model(options):
     if options.source == "torchvision":
         return export_one(options, options.name, *load_torchvision(options.what, options.batch), options.dynamic)
     loaded = load_function(options.source, options.what, options.batch)
+    if options.start and not isinstance(loaded, dict):
+        raise UserError("--start is for models of several entries, whose decoder is one of them")
     if not isinstance(loaded, dict):
         return export_one(options, options.name, *loaded, options.dynamic)
     export_entries(options, loaded)
@@ -46,6 +48,8 @@ def export_entries(options, entries):
     for memory in memories:
         memory.put_back()
     share_states(memories)
+    for memory in memories:
+        memory.start = options.start
     for (name, (model, inputs)), memory in zip(entries.items(), memories):
         dynamic = dynamic_of(name, inputs, options.dynamic)
         export_one(options, f"{options.name}.{name}", model, inputs, dynamic, memory)

@@ -5,6 +5,8 @@ encoder_model.onnx            ids and a mask in, hidden states out
 decoder_model.onnx            the first step: logits, and keys and values of the decoder and of the source
 decoder_with_past_model.onnx  a step behind it, which takes these and gives those of the decoder
 decoder_hidden_model.onnx     the same without keys and values of the source: it takes the hidden states in each step
+decoder_model_merged.onnx     both steps as branches of an If by use_cache_branch, as files of one decoder have them
+true.npy, false.npy           its choice, for --freeze
 translator.ids                SOURCE|IDS, 12 ids behind id 0
 
 Usage: translator.py [FOLDER]    needs NumPy
@@ -12,6 +14,7 @@ Usage: translator.py [FOLDER]    needs NumPy
 
 import os
 import sys
+import zlib
 
 import numpy as np
 
@@ -19,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../scripts/check"))
 from onnx_writer import graph, model, node, tensor, value  # noqa: E402
 
-WORDS, WIDTH, HEADS, PLACES = 31, 16, 2, 256
+WORDS, WIDTH, HEADS, PLACES = 31, 8, 2, 768
 SIZE = WIDTH // HEADS
 LOWEST = np.float32(-3.4028235e38)
 BATCH, SOURCE, TARGET, PAST = "batch_size", "encoder_sequence_length", "decoder_sequence_length", "past_decoder_sequence_length"
@@ -54,7 +57,7 @@ class Writer:
         array = self.weights[item] if isinstance(item, str) else np.asarray(item)
         key = item if isinstance(item, str) else f"c{array.tobytes().hex()}_{array.dtype}_{array.shape}"
         if key not in self.used:
-            self.used[key] = item if isinstance(item, str) else f"constant_{len(self.used)}"
+            self.used[key] = item if isinstance(item, str) else f"constant_{zlib.crc32(key.encode()):08x}"
             self.constants.append(tensor(self.used[key], array))
         return self.used[key]
 
@@ -97,9 +100,9 @@ def encoder(weights):
     return model(graph(w.nodes, inputs, [value("last_hidden_state", [*rows, WIDTH])], w.constants), 17)
 
 
-def decoder(weights, has_past, has_cross_past):
+def decoder_parts(weights, has_past, has_cross_past, tokens):
+    """(nodes, inputs, outputs, constants)"""
     w = Writer(weights)
-    tokens = 1 if has_past and has_cross_past else TARGET
     inputs = [value("input_ids", [BATCH, tokens], "int64"), value("encoder_attention_mask", [BATCH, SOURCE], "int64")]
     outputs = [value("logits", [BATCH, tokens, WORDS])]
     if not has_cross_past:
@@ -133,7 +136,30 @@ def decoder(weights, has_past, has_cross_past):
         outputs += [value(name, [BATCH, HEADS, SOURCE, SIZE]) for name in kept if name]
     x = w.op("Add", x, w.attend("cross", query, *cross, w.bias_of("encoder_attention_mask")))
     w.op("MatMul", w.norm(x, "last"), "head", name="logits")
-    return model(graph(w.nodes, inputs, outputs, w.constants), 17)
+    return w.nodes, inputs, outputs, w.constants
+
+
+def decoder(weights, has_past, has_cross_past):
+    tokens = 1 if has_past and has_cross_past else TARGET
+    return model(graph(*decoder_parts(weights, has_past, has_cross_past, tokens)), 17)
+
+
+def merged_decoder(weights):
+    first, step = (decoder_parts(weights, has_past, has_past, TARGET) for has_past in (False, True))
+    # Keys and values of the source come of the first step alone; the other one gives empty ones.
+    empty = np.zeros((0, HEADS, 1, SIZE), np.float32)
+    names = ["present.0.encoder.key", "present.0.encoder.value"]
+    nodes = step[0] + [node("Constant", [], [name], value=empty) for name in names]
+    shaped = [value(name, [BATCH, HEADS, "encoder_sequence_length_out", SIZE]) for name in names]
+    outputs = ["logits", "present.0.decoder.key", "present.0.decoder.value", *names]
+    branches = {
+        "then_branch": graph(nodes, [], step[2] + shaped),
+        "else_branch": graph(first[0], [], first[2]),
+    }
+    constants = list(dict.fromkeys(first[3] + step[3]))
+    inputs = list(dict.fromkeys(first[1] + step[1])) + [value("use_cache_branch", [1], "bool")]
+    choice = node("If", ["use_cache_branch"], outputs, **branches)
+    return model(graph([choice], inputs, step[2] + shaped, constants), 17)
 
 
 # ------------------------------------------------------------------------------------------------------------- reference
@@ -180,10 +206,13 @@ def main():
     files = {
         "encoder_model": encoder(weights), "decoder_model": decoder(weights, False, False),
         "decoder_with_past_model": decoder(weights, True, True), "decoder_hidden_model": decoder(weights, True, False),
+        "decoder_model_merged": merged_decoder(weights),
     }  # fmt: skip
     for name, content in files.items():
         with open(os.path.join(folder, name + ".onnx"), "wb") as file:
             file.write(content)
+    for name, choice in (("true", True), ("false", False)):
+        np.save(os.path.join(folder, name + ".npy"), np.array([choice]))
     random = np.random.RandomState(1)
     with open(os.path.join(folder, "translator.ids"), "w", encoding="utf-8") as file:
         for size in (3, 8, 11, 16):

@@ -77,18 +77,25 @@ def check_models():
         assert size <= 300000, f"{name}: {size} bytes"
 
 
+def check_start():
+    take(export_torch_main, "export_torch", f"{MODELS}/translators.py:listener", *options("listener"), "--start", "1,7")
+    assert read("listener.decode.json")["npu"]["generate"]["start"] == [1, 7]
+    assert "start" not in read("listener.encode.json")["npu"]["generate"]
+
+
 def check_refusals():
     with open("wrong.py", "w", encoding="utf-8") as file:
         file.write(WRONG)
     for function, pattern, more in (
         ("entries", "a model of several entries needs --state", []),
         ("entries", "goes with neither --check nor --dtype", ["--state", "--check"]),
+        ("entries", r"--start: '1,x' is no list of ids", ["--state", "--start", "1,x"]),
         ("entries", r"--dynamic z:0=S: no entry has this input; there are encode.x, decode.y", ["--state", "--dynamic", "z:0=S"]),
         ("named", "'en code' is no name of an entry", ["--state"]),
         ("single", "a mapping of entries has at least two", ["--state"]),
         ("none", r"\['encode'\] must return \(model, example inputs\)", ["--state"]),
     ):
-        refuse(export_torch_main, "export_torch", 1, pattern, f"wrong.py:{function}", "-o", "out", *more)
+        refuse(export_torch_main, "export_torch", 2 if "--start" in more else 1, pattern, f"wrong.py:{function}", "-o", "out", *more)
     assert not os.path.exists("out"), "files of a model that is refused"
 
 
@@ -100,4 +107,5 @@ def export_torch_main():
 
 torch.set_num_threads(1)
 check_models()
+check_start()
 check_refusals()

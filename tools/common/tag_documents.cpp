@@ -13,7 +13,8 @@ namespace npu::cli {
 Graph document_with_states(Tool& tool, const TagArguments& arguments) {
   AdoptOptions options{.capacity = arguments.capacity,
                        .states = arguments.state_names(),
-                       .source_rows = arguments.source_rows};
+                       .source_rows = arguments.source_rows,
+                       .start = arguments.start};
   if (!arguments.genai.empty()) {
     const GenaiConfig config = read_genai_config(arguments.genai);
     options.names = config.names;

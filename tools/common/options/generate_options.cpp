@@ -12,19 +12,6 @@ namespace {
 constexpr std::int64_t kMostIds = std::int64_t{1} << 40;
 constexpr std::int64_t kLargestId = (std::int64_t{1} << 31) - 1;
 
-CLI::Validator id_list() {
-  return CLI::Validator(
-      [](std::string& text) {
-        const auto ids = integer_list(text);
-        bool suits = ids && !ids->empty();
-        for (std::size_t i = 0; suits && i < ids->size(); ++i) {
-          suits = (*ids)[i] >= 0 && (*ids)[i] <= kLargestId;
-        }
-        return suits ? std::string() : "value " + text + " is no list of ids, for example 2,107";
-      },
-      "");
-}
-
 void add_sampler_options(CLI::App& app, SamplerOptions& options, CLI::Option* generate) {
   app.add_option("--temperature", options.temperature,
                  "with --generate: draw ids by their probability at temperature X; 0 takes the "

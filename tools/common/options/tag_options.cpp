@@ -4,6 +4,7 @@
 
 #include "npu/support/error.hpp"
 #include "options/validators.hpp"
+#include "support/text.hpp"
 
 namespace npu::cli {
 
@@ -47,6 +48,17 @@ void add_document_options(CLI::App& app, TagArguments& all) {
          "of cross attention")
       ->type_name("N")
       ->check(in_range(1, std::int64_t{1} << 31))
+      ->needs(states);
+  app.add_option_function<std::string>(
+         "--start",
+         [&all](const std::string& text) {
+           if (const auto ids = integer_list(text)) all.start = *ids;
+         },
+         "with --states: ids that the decoder behind an encoder begins with, where npu-run is "
+         "given "
+         "none")
+      ->type_name("ID,...")
+      ->check(id_list())
       ->needs(states);
   CLI::Option* encode =
       app.add_option(

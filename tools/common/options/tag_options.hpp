@@ -29,6 +29,7 @@ struct TagArguments {
   std::int64_t capacity = 0;        ///< rows of each state
   std::string genai;                ///< genai_config.json; empty: none
   std::int64_t source_rows = 0;     ///< of states that come of an encoder's source
+  std::vector<std::int64_t> start;  ///< ids that the decoder begins with
   std::string encode_for;           ///< document of the decoder that GRAPH is the encoder of
   std::string cross;                ///< decoder that projects hidden states; empty: none
 

@@ -11,6 +11,7 @@
 
 #include "io.hpp"
 #include "npu/compile/cache.hpp"
+#include "support/text.hpp"
 
 namespace npu::cli {
 namespace {
@@ -107,6 +108,20 @@ CLI::Validator seconds_to_wait() {
   constexpr double kYear = 365.0 * 24 * 3600;
   return number_check<double>([](double value) { return value > 0 && value <= kYear; },
                               "is not a number of seconds above 0 and at most 31536000, a year");
+}
+
+CLI::Validator id_list() {
+  constexpr std::int64_t kLargest = (std::int64_t{1} << 31) - 1;
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto ids = integer_list(text);
+        bool suits = ids && !ids->empty();
+        for (std::size_t i = 0; suits && i < ids->size(); ++i) {
+          suits = (*ids)[i] >= 0 && (*ids)[i] <= kLargest;
+        }
+        return suits ? std::string() : "value " + text + " is no list of ids, for example 2,107";
+      },
+      "");
 }
 
 }  // namespace npu::cli

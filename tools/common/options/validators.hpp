@@ -29,6 +29,8 @@ CLI::Validator finite_at_least_zero();
 CLI::Validator temperature();
 /// A number above 0 and at most 1.
 CLI::Validator share();
+/// "2,107": ids of tokens.
+CLI::Validator id_list();
 /// For a deadline: seconds above 0, at most a year.
 CLI::Validator seconds_to_wait();
 

@@ -475,16 +475,26 @@ std::optional<Json> adopt_caches(const Template& model, const AdoptOptions& opti
   using namespace states;
   const std::vector<std::string> sources = source_inputs(model.document());
   if (sources.empty()) {
-    if (options.source_rows == 0) return adopt_written(model, options, diagnostics);
+    const bool is_asked = options.source_rows != 0 || !options.start.empty();
+    if (!is_asked) return adopt_written(model, options, diagnostics);
     diagnostics.error({.file = model.file()},
-                      "no input comes of an encoder's source, whatever --source-rows says; leave "
-                      "it out");
+                      "no input comes of an encoder's source, whatever --source-rows or --start "
+                      "says; leave it out");
     return std::nullopt;
   }
   const auto bound = bind_source(model, sources, options.source_rows, diagnostics);
   if (!bound) return std::nullopt;
   auto document = adopt_written(*bound, options, diagnostics);
-  if (document) add_source_states(*document, sources);
+  if (!document) return std::nullopt;
+  add_source_states(*document, sources);
+  if (options.start.empty()) return document;
+  Json* roles = find_member(*find_member(*document, "npu"), "generate");
+  if (roles == nullptr) {
+    diagnostics.error({.file = model.file()},
+                      "its tokens and logits are not known, so there are no ids to --start with");
+    return std::nullopt;
+  }
+  set_member(*roles, "start", options.start);
   return document;
 }
 

@@ -20,6 +20,7 @@ struct AdoptOptions {
   std::vector<StateNames> states = {};  ///< what is replaced as a whole in each step
   /// Rows of states that come of an encoder's source; 0: not stated.
   std::int64_t source_rows = 0;
+  std::vector<std::int64_t> start = {};  ///< ids that a request begins with (npu.generate)
 };
 
 /// The document of a decoder whose caches are inputs and, with new rows, outputs, as one with

@@ -155,6 +155,13 @@ class Appender {
   /// the folder of its first one.
   void append_files(const std::set<std::string>& keys) {
     const Json* npu = member_object(part_.model.document(), "npu");
+    const Json* own_npu = member_object(document_, "npu");
+    for (const Json* each : {npu, own_npu}) {
+      if (each == nullptr || find_member(*each, "weights_file") == nullptr) continue;
+      return refuse(
+          "the two models have files of weights of their own, npu.weights_file, and a "
+          "document has one: give the models that they were imported from");
+    }
     const Json* map = npu == nullptr ? nullptr : member_object(*npu, "weights_map");
     if (map == nullptr) return;
     Json& own = member_of(member_of(document_, "npu", Json{{"version", 1}}), "weights_map",

@@ -119,8 +119,9 @@ std::optional<Template> bind_source(const Template& model, const std::vector<std
   }
   Json document = bound.empty() ? model.document() : narrowed_document(model, bound);
   const PassedOn passed(document, sources);
-  keep_mentions(document, "graph_outputs",
-                [&](const std::string& name) { return !passed.holds(name); });
+  keep_mentions(document, "graph_outputs", [&](const std::string& name) {
+    return !is_source_name(name) && !passed.holds(name);
+  });
   prune_document(document);
   std::set<std::string> read;
   for (const Json& node : *member_list(document, "nodes")) {

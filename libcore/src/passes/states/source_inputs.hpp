@@ -17,9 +17,9 @@ namespace npu::states {
 /// ("past_key_values.0.encoder.key", "past_key_cross_0").
 std::vector<std::string> source_inputs(const Json& document);
 
-/// The template in which these inputs have `rows` rows of a source, without outputs that only hand
-/// one of them on, and without those of them that nothing reads. Adds an error if the number of
-/// rows varies and `rows` is 0. O(nodes).
+/// The template in which these inputs have `rows` rows of a source, without outputs that are called
+/// so or hand one of them on, and without those of them that nothing reads. Adds an error if the
+/// number of rows varies and `rows` is 0. O(nodes).
 std::optional<Template> bind_source(const Template& model, const std::vector<std::string>& sources,
                                     std::int64_t rows, Diagnostics& diagnostics);
 

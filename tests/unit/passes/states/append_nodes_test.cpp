@@ -78,6 +78,19 @@ TEST_CASE("a part that needs another input, or another size, is refused", "[stat
   CHECK(refusal("mixed", {{"R", SizeExpression::symbol("S")}}) ==
         "'mixed' depends on the input 'ids', not on a source alone");
   CHECK(refusal("split", {}) == "the size 'R' is none of a source");
+
+  Json stored = encoder();
+  (*find_member(stored, "npu"))["weights_file"] = "encoder.safetensors";
+  Diagnostics faults;
+  CHECK_FALSE(append_nodes(stored,
+                           {.model = other,
+                            .outputs = {"split"},
+                            .inputs = {{"hidden", given()}},
+                            .sizes = {{"R", SizeExpression::symbol("S")}},
+                            .prefix = "o:",
+                            .file = {}},
+                           faults));
+  CHECK_THAT(faults.entries().front().text, Catch::Contains("npu.weights_file"));
 }
 
 }  // namespace
