@@ -2,6 +2,8 @@
 # The token loop: ids in, ids out, as a filter; the ids are those that NumPy gives (decoder.py).
 . "$CASES/lib.sh"
 npu-compile -q --devices cpu "$TESTDATA/models/decoders/decoder_tiny.json" --bind C=64 --buckets T=1,8,32 -o tiny.npub
+echo "entries, those for the loop with the logits of the last token alone:"
+npu-compile --info tiny.npub | grep -o '"name":"T=[^"]*"\|"logits":"[a-z]*"' | paste -sd' '
 prompt='47 68 25 67 83 23 92'
 echo "$prompt" >prompt.ids
 echo "a file, to a file:"
