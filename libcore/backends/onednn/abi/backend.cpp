@@ -316,9 +316,9 @@ Program& program_for(npu_program& program, int threads) {
 }
 
 /// Makes the program of an entry, whose scratch memory counts from now on.
-void fill_program(npu_program& program, const npu_model& model, const BlobView& content,
-                  Plan plan) {
+void fill_program(npu_program& program, npu_model& model, const BlobView& content, Plan plan) {
   const npu_device& device = *model.device;
+  add_program_bytes(model.bytes, plan);
   program.model = &model;
   program.entry = content.name;
   program.share = MemoryShare(device.ledger, plan.arena_bytes, "the program's scratch memory");
@@ -341,10 +341,9 @@ npu_status model_load(npu_device* device, const npu_load_args* args, npu_model_i
     loaded->share = MemoryShare(
         device->ledger, loaded->bytes.weights_bytes + loaded->bytes.other_bytes, "the model");
     if (entries.size() == 1) {
-      Plan plan = plan_of(entries.front(), *device, device->threads);
-      add_program_bytes(loaded->bytes, plan);
       loaded->first = std::make_unique<npu_program>();
-      fill_program(*loaded->first, *loaded, entries.front(), std::move(plan));
+      fill_program(*loaded->first, *loaded, entries.front(),
+                   plan_of(entries.front(), *device, device->threads));
     }
     npu_model_info filled{};
     filled.flags = NPU_RELEASES_WEIGHTS;  // they are in the blob, which is used in place

@@ -50,7 +50,7 @@ struct npu_model {
   npu_device* device = nullptr;
   const void* blob = nullptr;
   std::uint64_t blob_size = 0;
-  /// Of constants and blob; if there is one entry, also of its program.
+  /// Of constants and blob, and of the largest program that was made.
   npu_memory_bytes bytes{};
   npu::MemoryShare share;  ///< of constants and blob
   /// Shows at once whether a blob of one entry loads; the first program_create takes it.

@@ -51,7 +51,7 @@ void add_program_bytes(npu_memory_bytes& bytes, const Plan& plan) {
 
 namespace {
 
-/// With one program: of several entries, the one that takes the most.
+/// With one program: of several entries, the one that takes the most. Restores all of their plans.
 npu_memory_bytes model_bytes(npu_device& device, const void* blob, std::uint64_t blob_size) {
   const std::vector<BlobView> entries = read_blob(blob, blob_size);
   npu_memory_bytes bytes = constant_bytes(entries, blob_size);
@@ -76,7 +76,8 @@ npu_status blob_memory(npu_device* device, const void* blob, std::uint64_t blob_
 npu_status model_memory(npu_model* model, npu_memory_report* report, npu_error* error) {
   return guarded(error, [&] {
     require_given(model);
-    const bool is_known = model->bytes.boundary_bytes != 0;  // of a blob of one entry
+    // Of the entries that there are programs of: others need not be restored.
+    const bool is_known = model->bytes.boundary_bytes != 0;
     fill_report(
         report,
         is_known ? model->bytes : model_bytes(*model->device, model->blob, model->blob_size),
