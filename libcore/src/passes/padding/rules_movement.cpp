@@ -107,8 +107,34 @@ NodeRule shuffle_rule(const PaddedNode& node) {
 
 }  // namespace
 
+namespace {
+
+/// A dimension that a squeeze takes away where it has one row, and keeps where it has more; -1 if
+/// there is none.
+std::int32_t dropped_dim(const PaddedNode& node) {
+  if (functional_name(node.node().op_type) != "squeeze") return -1;
+  const std::int32_t rank = node.rank(0);
+  std::vector<std::int32_t> dims;
+  if (node.node().op_type.ends_with(".dim")) {
+    if (const auto one = node.dimension("dim", rank)) dims.push_back(*one);
+  } else {
+    dims = node.dimensions("dim", rank);
+  }
+  const auto may_be_one = [&](std::int32_t d) {
+    return node.operand_varies(0, d) && !node.sizes().at_most(2, node.operand(0)[index_of(d)]);
+  };
+  const auto found = std::ranges::find_if(dims, may_be_one);
+  return found == dims.end() ? -1 : *found;
+}
+
+}  // namespace
+
 NodeRule reshape_rule(const PaddedNode& node) {
   if (functional_name(node.node().op_type).starts_with("pixel_")) return shuffle_rule(node);
+  if (const std::int32_t dim = dropped_dim(node); dim >= 0) {
+    return refuse_rule("it drops the padded size " + quoted_size(node.operand(0)[index_of(dim)]) +
+                       " where that is 1");
+  }
   NodeRule rule;
   rule.value = node.value(0);
   const SizeShape& from = node.operand(0);

@@ -157,8 +157,10 @@ constexpr bool traits_are_sorted() {
 }
 static_assert(traits_are_sorted());
 
-bool is_scalar_form(const Node& node) {
-  return node.op_type.ends_with(".Scalar") || node.op_type.ends_with("Tensor_Scalar");
+// Whether an argument is a number: not only those of overloads with a Scalar are.
+bool is_number(const PaddedNode& node, std::string_view argument) {
+  const BoundArgument* bound = node.bound().find(argument);
+  return bound != nullptr && bound->kind == BoundArgument::Kind::kValue;
 }
 
 // Functions whose arguments say what they make of 0.
@@ -171,13 +173,13 @@ void look_at_numbers(const PaddedNode& node, std::string_view name, PointwiseTra
     if (min <= 0 && max >= 0) traits.zero = kAll;
     return;
   }
-  if (name == "pow" && node.bound().find("exponent") != nullptr && is_scalar_form(node.node())) {
+  if (name == "pow" && is_number(node, "exponent")) {
     const double exponent = node.number_or("exponent", -1);
     if (exponent > 0) traits.zero = kAll;
     if (exponent >= 0 && exponent == std::floor(exponent)) traits.finite = kAll;
     return;
   }
-  if (!is_scalar_form(node.node())) return;
+  if (!is_number(node, "other")) return;
   const double other = node.number_or("other", kNoNumber);
   const bool is_finite = std::isfinite(other);
   if (name == "mul" || name == "div") {
@@ -191,6 +193,8 @@ void look_at_numbers(const PaddedNode& node, std::string_view name, PointwiseTra
     traits.lowest = is_finite ? kAll : kNo;
   } else if (name == "exp2" || name == "rsub") {
     traits.finite = is_finite ? kAll : kNo;
+  } else if (name.find("or") != std::string_view::npos) {  // bitwise ones, and those of Python
+    traits.zero = other == 0 ? kAll : kNo;
   }
 }
 

@@ -6,6 +6,7 @@
 // O(length of the expression).
 #include "passes/padding/size_nodes.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -91,7 +92,31 @@ class SizeWriter : public SizeVisitor {
   std::vector<Part> parts_;
 };
 
+bool is_called_size(const std::string& name) {
+  return name.starts_with("size.") || name.starts_with("rows.") || name.starts_with("keys.");
+}
+
+/// The first node that is no size, and reads more than sizes: earlier rounds have written those.
+NodeId behind_sizes(const Graph& graph) {
+  const auto is_size = [&](TensorId id) {
+    const TensorInfo& tensor = graph.tensor(id);
+    return tensor.kind == TensorKind::kResult ? is_called_size(tensor.name)
+                                              : tensor.kind == TensorKind::kGraphInput &&
+                                                    tensor.name.starts_with(valid_input_name(""));
+  };
+  for (const NodeId id : ids_of<NodeId>(graph.nodes())) {
+    const Node& node = graph.node(id);
+    const bool is_one =
+        is_called_size(node.name) && std::all_of(node.inputs.begin(), node.inputs.end(), is_size);
+    if (!is_one) return id;
+  }
+  return NodeId{0};
+}
+
 }  // namespace
+
+SizeNodes::SizeNodes(const Graph& graph, const PaddedSizes& sizes, GraphEditor& editor)
+    : graph_(graph), sizes_(sizes), editor_(editor), place_(behind_sizes(graph)) {}
 
 Json SizeNodes::value(const SizeExpression& size) {
   SizeWriter writer(*this, sizes_);
@@ -130,7 +155,7 @@ Json SizeNodes::add(const std::string& name, const std::string& op_type, Json in
             {"inputs", std::move(inputs)},
             {"outputs", Json::array({tensor_mention(name, shape, dtype)})},
             {"attrs", std::move(attrs)}};
-  editor_.insert_before(NodeId{0}, std::move(node));
+  editor_.insert_before(place_, std::move(node));
   known->second = tensor_mention(name, shape, dtype, {name, 0});
   return known->second;
 }

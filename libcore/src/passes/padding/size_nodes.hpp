@@ -17,8 +17,7 @@ std::string valid_input_name(const std::string& symbol);
 /// Writes sizes as nodes that compute them, each once: int64 tensors without dimensions.
 class SizeNodes {
  public:
-  SizeNodes(const Graph& graph, const PaddedSizes& sizes, GraphEditor& editor)
-      : graph_(graph), sizes_(sizes), editor_(editor) {}
+  SizeNodes(const Graph& graph, const PaddedSizes& sizes, GraphEditor& editor);
 
   /// The mention of a tensor that has the value of an expression with symbols, for operands.
   Json value(const SizeExpression& size);
@@ -26,7 +25,8 @@ class SizeNodes {
   Json last_row(const SizeExpression& rows);
   /// The indices of `count` rows from row `first` on, for index_select.
   Json rows_from(const SizeExpression& first, std::int64_t count);
-  /// A node in front of all others, with one result of its name; its mention.
+  /// A node in front of all others but earlier ones of these, with one result of its name; its
+  /// mention.
   Json add(const std::string& name, const std::string& op_type, Json inputs, Json attrs,
            const Shape& shape, DType dtype);
 
@@ -34,6 +34,7 @@ class SizeNodes {
   const Graph& graph_;
   const PaddedSizes& sizes_;
   GraphEditor& editor_;
+  NodeId place_;                                    ///< of the first node that is none of these
   std::map<std::string, Json, std::less<>> known_;  // by text
 };
 

@@ -40,6 +40,10 @@ const std::vector<RuleCase>& rule_cases() {
       {"pointwise", "input x [S,3]; y = reciprocal(x) [S,3]; output y"},
       {"pointwise", R"(input x [S,3]; y = clamp(x) [S,3] {"min": -1, "max": 0.5}; output y)"},
       {"pointwise", R"(input x [S,3]; y = add.Scalar(x) [S,3] {"other": 2}; output y)"},
+      {"pointwise", R"(input x [S,3]; y = sub.Tensor(x) [S,3] {"other": 2}; output y)"},
+      {"pointwise", R"(input x [S,3]; y = add_.Tensor(x) [S,3] {"other": 2}; output y)"},
+      {"pointwise", R"(input x [S,3] int64; y = bitwise_or.Scalar(x) [S,3] int64
+        {"other": 4}; output y)"},
       {"pointwise", R"(input x [S,3]; y = mul.Scalar(x) [S,3] {"other": -2}; output y)"},
       {"pointwise", R"(input x [S,3]; y = pow.Tensor_Scalar(x) [S,3] {"exponent": 2}; output y)"},
       {"pointwise", "input x [S,T]; input z [S,1]; y = mul.Tensor(x, z) [S,T]; output y"},

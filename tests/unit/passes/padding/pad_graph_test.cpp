@@ -223,6 +223,18 @@ TEST_CASE("padding: rows that are counted from the end are those of the valid on
         "size.S - 3.rows.1:aten.add.Tensor z:row:aten.index_select.default z:aten.squeeze.dim");
 }
 
+TEST_CASE("padding: sizes of a later round stand behind those that they are made of", "[padding]") {
+  const PaddedGraph result = padded(R"(
+    size S 1..5; input x [1,1,S,5]; weight w [2,1,2,2]; weight b [2]
+    c = conv2d(x, w, b) [1,2,"(S + 1) // 2 + 1",10] {"stride": [2, 1], "padding": [2, 3], "dilation": [2, 1]}
+    r = relu(c) [1,2,"(S + 1) // 2 + 1",10]
+    a = add_.Scalar(r) [1,2,"(S + 1) // 2 + 1",10] {"other": 2.0}
+    m = mean.dim(a) [1,1,1,1] {"dim": [0, 1, 2, 3], "keepdim": true}
+    output m)",
+                                    {{"S", 5}});
+  CHECK(result.graph.nodes().size() > 4);
+}
+
 TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
   const auto of = [](const std::string& node) {
     return refusal(
@@ -242,6 +254,8 @@ TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
         "node 'y': start -4 counts from the end of the padded size 'S'");
   CHECK(of(R"(y = add.Scalar(x) [2,8,S] {"other": "S"})") ==
         "node 'y': attribute 'other' varies with 'S' other than as a shape");
+  CHECK(refusal(R"(size S 1..8; input x [1,S]; y = squeeze(x) [S]; output y)", {{"S", 8}}) ==
+        "node 'y': it drops the padded size 'S' where that is 1");
   CHECK(of(R"(y = argsort(x) [2,8,S] int64 {"dim": -1})")
             .starts_with("node 'y': 'aten.argsort' moves rows of the padded dimension 2"));
   CHECK(of(R"(y = cat(x, x) [2,8,"2*S"] {"dim": 2, "_tensor_list_sizes": [2]})") ==
