@@ -10,8 +10,9 @@
 // counts tell exactly: views, inputs and weights all count. Views themselves need no special
 // treatment until they become results of the program.
 //
-// If this libtorch lacks a 16-bit CPU kernel for an op ("not implemented for 'Half'"), the run
-// starts again with all steps of that op computing in float32; later runs keep that.
+// If this libtorch lacks a 16-bit CPU kernel for an op ("not implemented for 'Half'"), or its
+// oneDNN a primitive, the run starts again with all steps of that op computing in float32; later
+// runs keep that.
 #include "program.hpp"
 
 #include <ATen/ATen.h>
@@ -131,6 +132,7 @@ void Program::run(std::span<at::Tensor> inputs, std::vector<at::Tensor>& outputs
       throw StatusError(memory ? NPU_MEMORY : NPU_FAILED, prefix() + text + arguments());
     } catch (const std::exception& error) {
       forget_values();
+      if (!has_run_ && widen(first_line(error.what()))) continue;
       throw StatusError(NPU_FAILED, prefix() + first_line(error.what()) + arguments());
     }
   }
@@ -153,7 +155,10 @@ bool Program::widen(const std::string& error_text) {
   const bool missing_kernel =
       found != std::string::npos && (error_text.find("Half", found) != std::string::npos ||
                                      error_text.find("BFloat16", found) != std::string::npos);
-  if (!missing_kernel) return false;
+  // libtorch gives bfloat16 to oneDNN where the CPU has AVX-512, though oneDNN may be limited to
+  // less (NPU_MAX_ISA).
+  const bool missing_primitive = error_text.find("could not create a primitive") == 0;
+  if (!missing_kernel && !missing_primitive) return false;
   const std::string op_type = steps_[current_].op_type;
   for (Step& step : steps_) {
     if (step.op_type != op_type) continue;
