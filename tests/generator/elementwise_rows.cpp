@@ -100,10 +100,16 @@ void draw_function(NodeDraw& d) {
   if (name == "threshold") d.attrs = {{"threshold", least}, {"value", most}};
 }
 
+/// Whether an inexact number may be 0 or not.
+bool is_truth_open(Bounded x) { return x.error > 0 && std::abs(x.value) <= x.error; }
+
 Results function(const Call& call) {
   const std::string_view name = call.name();
   Results results = apply_to_all(find_function(kFunctions, name), call);
   if (name.starts_with("is") || name == "logical_not") results[0].dtype = kBool;
+  for (std::size_t i = 0; i < results[0].data.size() && name == "logical_not"; ++i) {
+    if (is_truth_open(call.operand(0).data[i])) results[0].data[i] = anything();
+  }
   if (name == "sin" || name == "cos" || name == "tan") {
     const auto turn = [](double x) { return std::floor(x / std::numbers::pi - 0.5); };
     for (std::size_t i = 0; i < results[0].data.size(); ++i) {
@@ -176,8 +182,6 @@ void draw_two(NodeDraw& d) {
   if (d.op == "aten.fill.Tensor" || d.op == "aten.fill_.Tensor") return d.beside(Shape{}, 50);
   d.beside(d.broadcast_to(shape), 60, divides ? Fill::kNotZero : Fill::kAny);
 }
-
-bool is_truth_open(Bounded x) { return x.error > 0 && std::abs(x.value) <= x.error; }
 
 Bounded compare(std::string_view name, Bounded x, Bounded y) {
   const double a = x.value, b = y.value;

@@ -215,6 +215,7 @@ Results norm(const Call& call) {
                                : name == "group_norm"
                                    ? count_of(shape) / shape[0] / call.integer("num_groups")
                                    : count_of(shape) / shape[0] / shape[1];
+    if (width < 1 || std::ssize(x.data) % width != 0) refuse("the channels do not fit the groups");
     x.shape = {std::ssize(x.data) / width, width};
     along(x, 1, [&](std::span<Bounded> row) { normalize(row, epsilon, name != "rms_norm"); });
     x.shape = shape;
@@ -253,7 +254,18 @@ Results addmm(const Call& call) {
                                   batched ? "bkn" : "kn", batched ? "bmn" : "mn");
   const Values scaled = times(product, call.number("alpha"));
   if (call.number("beta") == 0) return {scaled};
-  return {plus(scaled, times(call.tensor("self"), call.number("beta")))};
+  const Values addend = times(call.tensor("self"), call.number("beta"));
+  Values result = plus(scaled, addend);
+  // Products may be added to it one after the other.
+  Values none = result;
+  for (Bounded& each : none.data) each = number(0);
+  const Values spread = plus(none, addend);
+  const double terms = static_cast<double>(call.operand(1).shape.back());
+  for (std::size_t i = 0; i < result.data.size(); ++i) {
+    if (!std::isfinite(spread.data[i].value)) continue;
+    result.data[i].error += Rounding::now().unit * terms * std::abs(spread.data[i].value);
+  }
+  return {result};
 }
 
 /// One group, since ends of several would have to ascend.

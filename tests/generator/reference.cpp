@@ -25,7 +25,10 @@ constexpr StatedDifference kStated[] = {
      "a softmax in bfloat16 gives NaN for a NaN or +Inf element alone, not for its row."},
     {"npu", "layer_norm group_norm instance_norm rms_norm", Where::kHuge, kPage,
      "Layer norm and group norm of numbers of 1e20 and above are finite where cpu overflows."},
-    {"*", "conv1d conv2d conv3d convolution", Where::kPadding, kPage,
+    {"*", "batch_norm instance_norm", Where::kWeight, kPage,
+     "An infinite weight of a batch norm gives NaN where its mean, multiplied by it, has the other "
+     "sign."},
+    {"*", "conv1d conv2d conv3d convolution", Where::kWeight, kPage,
      "A weight that is not finite counts as it is where it falls on the padding of a convolution, "
      "too, so that 0 times it is NaN there."},
     {"npu", "conv_transpose1d conv_transpose2d conv_transpose3d convolution", Where::kUnreached,
@@ -122,7 +125,7 @@ bool holds(Where where, const std::string& precision, const Call& call) {
       return any(0, [](double x) { return !std::isfinite(x); });
     case Where::kHuge:
       return any(0, [](double x) { return std::abs(x) > 1e18; });
-    case Where::kPadding:
+    case Where::kWeight:
       return any(1, [](double x) { return !std::isfinite(x); });
     case Where::kUnreached: {
       const std::vector<Bounded>& data = call.operand(0).data;

@@ -19,7 +19,7 @@ struct StatedDifference {
     kNarrowNaN,
     kHuge,
     kOutOfRange,
-    kPadding,
+    kWeight,
     kUnreached
   } where;
   std::string_view page;

@@ -142,6 +142,9 @@ Results upsample(const Call& call) {
         weight = k == 0 ? tap.weight : weight * tap.weight;
       }
       only = x.at(from);
+      // One that may have no weight may not be read, either.
+      const bool may_be_left_out = weight.error > 0 && std::abs(weight.value) <= weight.error;
+      if (may_be_left_out && !std::isfinite(only.value)) only = anything();
       sum.add_product(weight, only);
     });
     result.data[i] = call.is("nearest") ? only : sum.result();
