@@ -100,6 +100,9 @@ const Problem kProblems[] = {
     {Op::kConvolution, {2, 16, 5, 5}, {16, 1, 1, 3, 3}, {2, 16, 5, 5}, 1, 1},
     {Op::kConvolution, {2, 12, 5, 5}, {4, 3, 3, 3, 3}, {2, 12, 5, 5}, 1, 1},
     {Op::kConvolution, {1, 16, 6, 6}, {2, 8, 8, 1, 1}, {1, 16, 6, 6}},
+    {Op::kConvolution, {2, 32, 2, 3}, {4, 1, 8, 1, 1}, {2, 4, 2, 3}},
+    // As many groups as channels in each, of which there is one result.
+    {Op::kConvolution, {1, 64, 2, 3}, {8, 1, 8, 1, 1}, {1, 8, 2, 3}},
     {Op::kConvolution, {2, 12, 17}, {17, 12, 5}, {2, 17, 13}},
     // Images enough for every thread to be at work while the others are.
     {Op::kConvolution, {128, 6, 3}, {9, 6, 1}, {128, 9, 1}, 3},
@@ -143,6 +146,7 @@ struct Setup {
   DType target;
   std::function<Layout(const Shape&, DType)> source_layout;
   std::function<Layout(const Shape&, DType)> target_layout;
+  int zero = 0;  ///< what the source's bytes are counted from
   float unit() const { return is_byte(weight) ? 1.0F : 0.125F; }
 };
 
@@ -160,6 +164,7 @@ std::vector<Setup> setups(Op op) {
   const auto bytes = op == Op::kProduct ? plain_layout : channels_last_layout;
   for (const DType target : {DType::kUInt8, DType::kInt8, DType::kFloat32}) {
     all.push_back({"bytes", DType::kUInt8, DType::kInt8, target, bytes, bytes});
+    all.push_back({"bytes from 5", DType::kUInt8, DType::kInt8, target, bytes, bytes, 5});
     // Without VNNI weights are divided by two, so lowering asks for none of these.
     if (!cpu_has_vnni()) continue;
     all.push_back({"signed bytes", DType::kInt8, DType::kInt8, target, bytes, bytes});
@@ -310,7 +315,9 @@ class Runner {
     }
     scale(source_, setup.unit());
     scale(weight_, setup.unit());
-    sums_ = Reference(problem, source_, weight_, bias_).sums();
+    std::vector<float> counted = source_;
+    for (float& each : counted) each -= static_cast<float>(setup.zero);
+    sums_ = Reference(problem, counted, weight_, bias_).sums();
     if (is_byte(setup.weight)) {
       for (double& each : sums_) each *= kOutputScale;
     }
@@ -377,6 +384,7 @@ class Runner {
     if (is_byte(setup_.weight)) {
       attributes.set_output_scales(0, {static_cast<float>(kOutputScale)});
     }
+    if (setup_.zero != 0) attributes.set_zero_points(DNNL_ARG_SRC, 0, {setup_.zero});
     return attributes;
   }
 
