@@ -22,6 +22,7 @@
 #include "ir/graph_editor.hpp"
 #include "ir/mention_form.hpp"
 #include "npu/ir/json_reader.hpp"
+#include "ops/op_name.hpp"
 #include "passes/padding/keep_rows_apart.hpp"
 #include "passes/padding/place_masks.hpp"
 #include "passes/padding/rewrite_rows.hpp"
@@ -194,7 +195,10 @@ class GraphPadder {
       const Json* attrs = member_object((*nodes)[n], "attrs");
       if (attrs == nullptr || from_end.contains(n)) continue;
       for (const auto& [key, value] : attrs->get_ref<const Json::object_t&>()) {
-        if (std::ranges::find(kShapeAttributes, key) != std::end(kShapeAttributes)) continue;
+        if (std::ranges::find(kShapeAttributes, key) != std::end(kShapeAttributes) &&
+            !is_part_of_values((*nodes)[n])) {
+          continue;
+        }
         const bool is_amount = key == kAmounts && value.is_array();
         const std::string size = is_amount ? varying_front(value) : varying_size(value);
         if (!size.empty()) {
@@ -217,6 +221,13 @@ class GraphPadder {
       if (std::string size = varying_size(amounts[i]); !size.empty()) return size;
     }
     return {};
+  }
+
+  // The end of a linspace is a number like its start.
+  static bool is_part_of_values(const Json& node) {
+    const std::string* op = member_text(node, "op_type");
+    const std::string_view name = op == nullptr ? std::string_view() : functional_name(*op);
+    return name == "linspace" || name == "logspace";
   }
 
   std::string varying_size(const Json& value) const {

@@ -254,6 +254,8 @@ TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
         "node 'y': start -4 counts from the end of the padded size 'S'");
   CHECK(of(R"(y = add.Scalar(x) [2,8,S] {"other": "S"})") ==
         "node 'y': attribute 'other' varies with 'S' other than as a shape");
+  CHECK(of(R"(y = linspace() [3] {"start": 0.0, "end": "S", "steps": 3})") ==
+        "node 'y': attribute 'end' varies with 'S' other than as a shape");
   CHECK(refusal(R"(size S 1..8; input x [1,S]; y = squeeze(x) [S]; output y)", {{"S", 8}}) ==
         "node 'y': it drops the padded size 'S' where that is 1");
   CHECK(of(R"(y = argsort(x) [2,8,S] int64 {"dim": -1})")
