@@ -7,6 +7,7 @@
 
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "npu/tensor/tensor.hpp"
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 
@@ -25,12 +26,16 @@ constexpr StatedDifference kStated[] = {
      "a softmax in bfloat16 gives NaN for a NaN or +Inf element alone, not for its row."},
     {"npu", "layer_norm group_norm instance_norm rms_norm", Where::kHuge, kPage,
      "Layer norm and group norm of numbers of 1e20 and above are finite where cpu overflows."},
-    {"*", "batch_norm instance_norm", Where::kWeight, kPage,
-     "An infinite weight of a batch norm gives NaN where its mean, multiplied by it, has the other "
-     "sign."},
+    {"*", "batch_norm instance_norm", Where::kAnywhere, kPage,
+     "A batch norm multiplies its mean by the weight first: numbers that are not finite, or "
+     "overflow "
+     "by that, may give NaN."},
     {"*", "conv1d conv2d conv3d convolution", Where::kWeight, kPage,
      "A weight that is not finite counts as it is where it falls on the padding of a convolution, "
      "too, so that 0 times it is NaN there."},
+    {"npu", "conv1d conv2d conv3d convolution", Where::kNarrowBeside, kPage,
+     "In bfloat16 a convolution may multiply the element beside one by 0, which is NaN if that is "
+     "not finite."},
     {"npu", "conv_transpose1d conv_transpose2d conv_transpose3d convolution", Where::kUnreached,
      kPage,
      "Where no tap of a transposed convolution reaches, 0 times an element beside it may be added, "
@@ -101,6 +106,18 @@ Arithmetic arithmetic_of(const std::string& device, const std::string& precision
   return by;
 }
 
+/// In 16 bits by option results are stored so, also those that are numbers of the document.
+void add_storage(Values& values, const std::string& precision) {
+  if (!is_narrow(precision) || values.dtype != DType::kFloat32) return;
+  for (Bounded& x : values.data) {
+    const auto number = static_cast<float>(x.value);
+    const float stored = precision == "f16" ? float16_to_float(float_to_float16(number))
+                                            : bfloat16_to_float(float_to_bfloat16(number));
+    const double lost = std::abs(static_cast<double>(stored) - x.value);
+    if (std::isfinite(lost)) x.error = std::max(x.error, lost * (1 + 0x1p-20));
+  }
+}
+
 /// An epilogue's functions keep what is small beside the largest result absolutely.
 void add_to_all(Values& values, double share) {
   if (share == 0 || !is_floating_point(values.dtype)) return;
@@ -125,8 +142,23 @@ bool holds(Where where, const std::string& precision, const Call& call) {
       return any(0, [](double x) { return !std::isfinite(x); });
     case Where::kHuge:
       return any(0, [](double x) { return std::abs(x) > 1e18; });
-    case Where::kWeight:
-      return any(1, [](double x) { return !std::isfinite(x); });
+    case Where::kWeight: {
+      // In 16 bits what is larger than any number becomes infinite.
+      const double most = precision == "f16" ? 65504 : precision == "bf16" ? 0x1.fep127 : HUGE_VAL;
+      return any(1, [&](double x) { return !std::isfinite(x) || std::abs(x) > most; });
+    }
+    case Where::kNarrowBeside: {
+      const bool is_narrow_type = call.operand(0).dtype == DType::kBFloat16 || precision == "bf16";
+      const auto overflows = [](double x) { return !(std::abs(x) <= 0x1.fep127); };
+      return is_narrow_type && (any(0, overflows) || any(1, overflows));
+    }
+    case Where::kAnywhere: {
+      bool is_anywhere = false;
+      for (std::size_t i = 0; i < call.operand_count(); ++i) {
+        is_anywhere = is_anywhere || any(i, [](double x) { return !(std::abs(x) <= 1e18); });
+      }
+      return is_anywhere;
+    }
     case Where::kUnreached: {
       const std::vector<Bounded>& data = call.operand(0).data;
       return (call.name() != "convolution" || call.boolean("transposed")) &&
@@ -221,6 +253,7 @@ Results results_on(const std::string& device, const std::string& precision, cons
   const bool rounds = row_of(call.op())->rounds == OpRow::Rounds::kResults;
   for (Values& values : results) {
     add_to_all(values, in_epilogue && rounds ? 8 * by.unit * 0x1p-20 : 0);
+    if (device != "cpu") add_storage(values, precision);
     skip_stated(call, device, precision, values);
   }
   return results;

@@ -20,6 +20,8 @@ struct StatedDifference {
     kHuge,
     kOutOfRange,
     kWeight,
+    kNarrowBeside,
+    kAnywhere,
     kUnreached
   } where;
   std::string_view page;
