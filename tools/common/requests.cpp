@@ -130,7 +130,13 @@ class Requests {
 void check_files(const RequestFiles& files, const SessionModel& model) {
   const SourceInput* source = model.source();
   const bool has_sources = !files.source.empty() || !files.inputs.empty();
-  if (source == nullptr && has_sources) {
+  if (files.tokens.empty() && model.start().empty()) {
+    throw Error(ErrorCode::kUsage,
+                "the model does not say which ids it begins with (npu.generate of npu-ir(5)): give "
+                "--tokens FILE");
+  }
+  if (source == nullptr) {
+    if (!has_sources) return;
     throw Error(ErrorCode::kUsage,
                 std::string(files.source.empty() ? "--inputs" : "--source") +
                     ": the model has no encoder that reads a source (npu.generate of npu-ir(5))");
@@ -141,12 +147,7 @@ void check_files(const RequestFiles& files, const SessionModel& model) {
                                        shape_text(source->shape) + ", and no ids: give --inputs " +
                                        source->name + "=FILE");
   }
-  if (files.tokens.empty() && model.start().empty()) {
-    throw Error(ErrorCode::kUsage,
-                "the model does not say which ids it begins with (npu.generate of npu-ir(5)): give "
-                "--tokens FILE");
-  }
-  if (source != nullptr && !has_sources && !files.is_restored) {
+  if (!has_sources && !files.is_restored) {
     throw Error(ErrorCode::kUsage,
                 "the model has an encoder, which reads '" + source->name + "': give " +
                     (source->vocabulary > 0 ? "--source FILE with a line of ids for each request"

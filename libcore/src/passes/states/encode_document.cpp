@@ -348,21 +348,20 @@ std::vector<WantedState> wanted_states(const Json& decoder) {
 std::optional<Json> encode_document(const Template& encoder, const Json& decoder,
                                     const std::string& decoder_file, const Template* cross,
                                     Diagnostics& diagnostics) {
-  using namespace states;
-  const std::vector<WantedState> wanted = wanted_states(decoder);
+  const std::vector<states::WantedState> wanted = states::wanted_states(decoder);
   if (wanted.empty()) {
     diagnostics.error({.file = decoder_file},
                       "has no state that it only reads, so there is nothing for an encoder to "
                       "write; npu-tag --states makes some of a decoder with cross attention");
     return std::nullopt;
   }
-  const auto single = with_batch_of_one(encoder, diagnostics);
+  const auto single = states::with_batch_of_one(encoder, diagnostics);
   if (!single) return std::nullopt;
   std::optional<Template> projecting;
-  if (cross != nullptr) projecting = with_batch_of_one(*cross, diagnostics);
+  if (cross != nullptr) projecting = states::with_batch_of_one(*cross, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   auto document =
-      EncodeWriter(*single, projecting ? &*projecting : nullptr, diagnostics).run(wanted);
+      states::EncodeWriter(*single, projecting ? &*projecting : nullptr, diagnostics).run(wanted);
   if (!document) return std::nullopt;
   if (!SizeSymbols::are_in(*document)) {
     find_member(*document, "npu")->erase("symbols");
