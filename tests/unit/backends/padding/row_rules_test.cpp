@@ -182,6 +182,9 @@ const std::vector<RuleCase>& rule_cases() {
         output y)"},
       {"pad", R"(input x [2,S]; y = constant_pad_nd(x) [2,"S + 2"] {"pad": [2, 0], "value": 3};
         output y)"},
+      {"pad", R"(input x [2,S]; y = constant_pad_nd(x) [2,8] {"pad": [0, "8 - S"]}; output y)"},
+      {"pad", R"(input x [T,S]; y = constant_pad_nd(x) [T,8] {"pad": [0, "8 - S", 0, 0]};
+        output y)"},
       {"pad", R"(input x [1,2,S]; y = replication_pad1d(x) [1,2,"S + 3"] {"padding": [1, 2]};
         output y)"},
   };
