@@ -4,6 +4,7 @@
 #include <string>
 
 #include "catch.hpp"
+#include "npu/ir/json_reader.hpp"
 #include "passes/padding/pad_graph.hpp"
 #include "support/json_fields.hpp"
 #include "template_lines.hpp"
@@ -70,6 +71,26 @@ TEST_CASE("an encoder writes what a decoder reads, and is proved for padding", "
   const PaddedGraph padded = pad_graph(model, {{"S", 8}}, faults);
   for (const Diagnostic& fault : faults.entries()) FAIL_CHECK(format_diagnostic(fault));
   CHECK(padded.graph.tensor(padded.graph.graph_outputs()[1]).shape == Shape{1, 12, 8});
+}
+
+TEST_CASE("an encoder of a fixed size may give keys of cross attention itself", "[states]") {
+  const Template listener = test::template_of(R"(
+    size B 1..4; input audio_features [B,8,16]
+    hidden_states = transpose.int(audio_features) [B,16,8] {"dim0": 1, "dim1": 2}
+    present_key_cross_0 = relu(hidden_states) [B,16,8]
+    output hidden_states; output present_key_cross_0)");
+  const Json wanted =
+      decoder("input past_key_cross_0 [1,16,8]; ", Json::array({read_only("past_key_cross_0")}));
+  Diagnostics faults;
+  const auto document = encode_document(listener, wanted, "decode.json", nullptr, faults);
+  for (const Diagnostic& fault : faults.entries()) FAIL_CHECK(format_diagnostic(fault));
+  REQUIRE(document);
+  const Json& npu = *find_member(*document, "npu");
+  CHECK(npu["generate"]["source"] == "audio_features");
+  CHECK(npu["states"].dump() == R"([{"name":"past_key_cross_0","output":"past_key_cross_0"}])");
+  CHECK_FALSE(npu.contains("symbols"));
+  assemble_graph(*document, "encode.json", faults);
+  for (const Diagnostic& fault : faults.entries()) FAIL_CHECK(format_diagnostic(fault));
 }
 
 TEST_CASE("states that an encoder cannot give are refused", "[states]") {
