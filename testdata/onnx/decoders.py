@@ -1,15 +1,21 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Writes small decoders whose caches are inputs and, by concatenation, outputs, in the forms that exporters give them.
+#SPDX - License - Identifier : Apache - 2.0
+""
+    "Writes small decoders whose caches are inputs and, by concatenation, outputs, in the forms that exporters give them.
 
-decoder_masked.onnx   opset 18: a mask of ones, positions, a batch; attention written out, with a guard against no numbers
-decoder_window.onnx   opset 23: neither mask nor positions; Attention with a window of 3, heads that are shared
+    decoder_masked.onnx opset 18 : a mask of ones,
+    positions, a batch;
+attention written out,
+    with a guard against no numbers decoder_window.onnx opset 23 : neither mask nor positions; Attention with a window of 3, heads that are shared
 decoder_buffer.onnx   opset 21: GroupQueryAttention with a buffer for past and present, and a mask of ones
 decoder_scatter.onnx  opset 24: TensorScatter into a buffer at an index that is an input
 decoder_hybrid.onnx   opset 18: in front of the attention a convolution over the tokens, whose last two inputs are kept
-decoder_reads.onnx    refused: the sum of a cache is an output
-decoder_slopes.onnx   refused: scores fall with the distance, by a slope for each head
+decoder_slopes.onnx   opset 18: scores fall with the distance, by a slope for each head
+decoder_buckets.onnx  opset 18: a bias by the distance, of a table, computed for all rows, and the mask in it;
+a batch decoder_ends.onnx opset 18 : a table of biases by the distance from the last key,
+    of which the end is used decoder_reads.onnx refused : the sum of a cache is an output
 
-python3 testdata/onnx/decoders.py        from the top of the repository; needs NumPy
+                                                              python3 testdata /
+        onnx / decoders.py from the top of the repository; needs NumPy
 """
 
 import os
@@ -40,7 +46,7 @@ class Decoder:
         for name, content in {"zero": 0, "one": 1, "two": 2}.items():
             self.constant(name, np.array(content, np.int64))
             self.constant(f"{name}s", np.array([content], np.int64))
-        # Sizes, positions and what follows from them.
+#Sizes, positions and what follows from them.
         self.add("Shape", ["input_ids"], "ids_shape")
         self.add("Gather", ["ids_shape", "one"], "new_count")
         if rows and has_mask:
@@ -120,15 +126,15 @@ class Decoder:
             file.write(model(graph(self.nodes, self.inputs, self.outputs, self.constants), opset, domains))
 
 
-def written_out(d, extra=None):
-    """Attention as products and a softmax."""
+def written_out(d, extra=None, mask="mask"):
+    """Attention as products and a softmax. `extra` names the scores with what it adds to them."""
     d.add("Transpose", [d.repeated("key")], "key_turned", perm=[0, 1, 3, 2])
     root = d.constant("root", np.array(WIDTH**-0.25, np.float32))
     d.add("Mul", ["query", root], "query_scaled")
     d.add("Mul", ["key_turned", root], "key_scaled")
     d.add("MatMul", ["query_scaled", "key_scaled"], "scores")
     scores = extra(d) if extra else "scores"
-    d.add("Add", [scores, "mask"], "masked")
+    d.add("Add", [scores, mask], "masked")
     d.add("Softmax", ["masked"], "shares", axis=-1)
     d.add("IsNaN", ["shares"], "is_none")
     nothing = d.constant("nothing", np.array(0, np.float32))
@@ -243,5 +249,61 @@ def slopes():
     d.finish(written_out(d, sloped), "decoder_slopes", 18)
 
 
-for write in (masked, window, buffer, scatter, hybrid, reads, slopes):
+def buckets():
+    """A bias as T5 has it."""
+    d = Decoder("batch", True, False, hiding_mask)
+    d.embed("places")
+    d.heads("query", HEADS)
+    d.caches()
+    exact, count, most = 4, 8, 12
+    d.add("Unsqueeze", ["keys", "ones"], "context")
+    d.add("Unsqueeze", ["keys", "zeros"], "memory")
+    d.add("Sub", ["memory", "context"], "apart")
+    d.add("Shape", ["apart"], "apart_shape")
+    d.add("ConstantOfShape", ["apart_shape"], "nothing_apart", value=np.zeros(1, np.int64))
+    d.add("Min", ["apart", "nothing_apart"], "before")
+    d.add("Neg", ["before"], "distance")
+    d.add("Less", ["distance", d.constant("exact", np.array(exact, np.int64))], "is_small")
+    d.add("Cast", ["distance"], "distance_float", to=1)
+    d.add("Div", ["distance_float", d.constant("exact_float", np.array(exact, np.float32))], "ratio")
+    d.add("Log", ["ratio"], "logarithm")
+    d.add("Div", ["logarithm", d.constant("range", np.array(np.log(most / exact), np.float32))], "share")
+    d.add("Mul", ["share", d.constant("rest", np.array(count - exact, np.float32))], "step")
+    d.add("Cast", ["step"], "step_whole", to=7)
+    d.add("Add", ["step_whole", "exact"], "large")
+    d.add("ConstantOfShape", ["apart_shape"], "last_bucket", value=np.array([count - 1], np.int64))
+    d.add("Min", ["large", "last_bucket"], "large_bucket")
+    d.add("Where", ["is_small", "distance", "large_bucket"], "bucket")
+    d.add("Gather", [d.weight("biases", count, HEADS), "bucket"], "bias_last", axis=0)
+    d.add("Transpose", ["bias_last"], "bias_first", perm=[2, 0, 1])
+    d.add("Unsqueeze", ["bias_first", "zeros"], "bias_all")
+    d.add("Neg", ["new_count"], "from_end")
+    d.add("Unsqueeze", ["from_end", "zeros"], "begin_new")
+    d.constant("end", np.array([2**62], np.int64))
+    d.add("Slice", ["bias_all", "begin_new", "end", "twos"], "bias_new")
+    d.add("Add", ["bias_new", "mask"], "bias")
+    d.finish(written_out(d, mask="bias"), "decoder_buckets", 18)
+
+
+def ends():
+    """A bias as MPT has it."""
+
+    def from_table(d):
+        slopes = 2.0 ** -np.arange(1, HEADS + 1, dtype=np.float32)
+        table = d.constant("biases", slopes.reshape(1, HEADS, 1, 1) * np.arange(1 - 64, 1, dtype=np.float32))
+        d.add("Neg", ["all_count"], "from_end")
+        d.add("Unsqueeze", ["from_end", "zeros"], "begin")
+        d.constant("end", np.array([2**62], np.int64))
+        d.constant("threes", np.array([3], np.int64))
+        d.add("Slice", [table, "begin", "end", "threes"], "bias")
+        return d.add("Add", ["scores", "bias"], "biased")
+
+    d = Decoder(1, False, False, plain_mask)
+    d.embed("places")
+    d.heads("query", HEADS)
+    d.caches()
+    d.finish(written_out(d, from_table), "decoder_ends", 18)
+
+
+for write in (masked, window, buffer, scatter, hybrid, slopes, buckets, ends, reads):
     write()

@@ -27,9 +27,7 @@ npu-tag --bind new=3 --devices cpu window.json | npu-partition | npu-run --rando
 echo "exit $?"
 echo "padded:"
 npu-align --bucket new=4 masked.json >padded.json
-for name in reads slopes; do
-  try npu-tag --states --capacity 16 "$onnx/decoder_$name.onnx"
-done
+try npu-tag --states --capacity 16 "$onnx/decoder_reads.onnx"
 try npu-tag --states --capacity 16 "$onnx/cached.onnx"
 try npu-tag --states --capacity 24 "$onnx/decoder_buffer.onnx"
 try npu-tag --states --capacity 16 "$TESTDATA/models/small/mlp.json"

@@ -25,6 +25,8 @@
 #include "passes/states/follow_past.hpp"
 #include "passes/states/key_rows.hpp"
 #include "passes/states/past_writer.hpp"
+#include "passes/states/place_step.hpp"
+#include "passes/states/place_writer.hpp"
 #include "passes/states/prune_document.hpp"
 #include "passes/states/source_inputs.hpp"
 #include "passes/states/written_attention.hpp"
@@ -39,6 +41,7 @@ namespace {
 enum class Fate : std::uint8_t {
   kStays,
   kFollowed,  ///< its result follows from sizes; it is written anew where that is needed
+  kPlaced,    ///< it is computed place by place; it is written anew where that is needed
   kUnknown,   ///< it follows from the past in a way that is not known; nothing that stays reads it
   kWrites,    ///< the concatenation of a cache: the new rows are written into the state
 };
@@ -73,6 +76,16 @@ class Adopter : public PastTensors {
   const Formula* formula(TensorId id) const override {
     const std::optional<Formula>& found = follower_.formula(id);
     return found ? &*found : nullptr;
+  }
+  const Placed* placed(TensorId id) const override {
+    const auto found = placed_.find(id.value);
+    return found == placed_.end() ? nullptr : &found->second;
+  }
+  bool stays(TensorId id) const override {
+    const NodeId producer = graph_.tensor(id).producer;
+    return !follows_[id] && id != inputs_.mask && !model_.mentions_past(id) &&
+           keys(id) == nullptr && !unknown_.contains(id.value) &&
+           (!producer.valid() || fates_[index_of(producer.value)] == Fate::kStays);
   }
 
  private:
@@ -125,18 +138,49 @@ class Adopter : public PastTensors {
       return classify_keys(id);
     }
     const bool computes = model_.mentions_past(node) || has_rows;
+    const bool reads_past = std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorId t) {
+      return follows_[t] || t == inputs_.mask;
+    });
+    const bool is_placed = place(id, computes, reads_past);
     if (is_followed) {
-      const bool reads_past = std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorId t) {
-        return follows_[t] || t == inputs_.mask;
-      });
       if (!computes && !reads_past && !unknown) return;
       fates_[index_of(id.value)] = Fate::kFollowed;
       follows_[node.outputs[0]] = true;
       return;
     }
-    if (!computes && !unknown) return check_mask_reader(id);
+    if (is_placed) {
+      fates_[index_of(id.value)] = Fate::kPlaced;
+      return;
+    }
+    const bool reads_rows = std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorId t) {
+      return (follows_[t] && model_.mentions_past(t)) || has_places(t);
+    });
+    if (!computes && !unknown && !reads_rows) return check_mask_reader(id);
     fates_[index_of(id.value)] = Fate::kUnknown;
     for (const TensorId output : node.outputs) unknown_.emplace(output.value, unknown.value_or(id));
+  }
+
+  /// Whether a placed tensor has elements for rows of the past.
+  bool has_places(TensorId id) const {
+    const Placed* found = placed(id);
+    return found != nullptr && (found->hidden || model_.mentions_past(id));
+  }
+
+  /// Tells whether a node that has to do with the past computes its result place by place.
+  bool place(NodeId id, bool computes, bool reads_past) {
+    const Node& node = graph_.node(id);
+    const bool reads_placed = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                          [&](TensorId t) { return has_places(t); });
+    if (!computes && !reads_past && !reads_placed) return false;
+    const OpInfo* op = find_op(node.op_type);
+    BindError error;
+    const auto bound =
+        op == nullptr ? std::nullopt : BoundNode::try_bind(graph_, node, op->schema, error);
+    const auto step = bound ? place_step(model_, *bound, *this) : std::nullopt;
+    // What has none of the places, and reads none of them, is computed as it is.
+    if (!step || (!computes && !reads_placed && !step->hidden)) return false;
+    placed_[node.outputs[0].value] = {step->hidden};
+    return true;
   }
 
   /// What reads the mask of ones without a formula would miss it.
@@ -190,6 +234,8 @@ class Adopter : public PastTensors {
         model_, capacity_, given.valid() ? graph_.tensor(given).name : free_input_name(),
         given.valid() ? model_.shape(given) : SizeShape{model_.caches().fresh}, nodes);
     writer_ = &writer;
+    PlaceWriter placer(model_, *this, writer);
+    placer_ = &placer;
     for (const Json& node : *member_list(model_.model().document(), "nodes")) {
       write_node(node, nodes);
       if (diagnostics_.has_errors()) return std::nullopt;
@@ -214,6 +260,7 @@ class Adopter : public PastTensors {
     const Node& node = graph_.node(id);
     switch (fates_[index_of(id.value)]) {
       case Fate::kFollowed:
+      case Fate::kPlaced:
       case Fate::kUnknown:
         return;
       case Fate::kWrites:
@@ -229,19 +276,20 @@ class Adopter : public PastTensors {
         return write_masked(json, *masked, nodes);
       }
       if (unmasked_.contains(id.value)) {
+        if (const auto scores = unmasked_scores(node)) {
+          return write_behind_mask(json, node, *scores, nodes);
+        }
         return refuse(id,
                       "attends to all rows of a cache without a mask, in a form that is not "
                       "known, or with dropout");
       }
     }
     Json copy = json;
+    for (const char* list : {"inputs", "outputs"}) write_shapes(*find_member(copy, list));
     Json& inputs = *find_member(copy, "inputs");
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const TensorId input = node.inputs[i];
-      if (!follows_[input]) continue;
-      if (auto mention = operand(id, input)) inputs[i] = *std::move(mention);
+      if (auto mention = operand(id, node.inputs[i])) inputs[i] = *std::move(mention);
     }
-    for (const char* list : {"inputs", "outputs"}) write_shapes(*find_member(copy, list));
     if (Json* attrs = find_member(copy, "attrs")) write_sizes(id, *attrs);
     nodes.push_back(std::move(copy));
   }
@@ -271,12 +319,44 @@ class Adopter : public PastTensors {
     nodes.push_back(std::move(copy));
   }
 
+  /// The operand that a node without a mask takes scores, or what it adds to them, from.
+  std::optional<std::size_t> unmasked_scores(const Node& node) const {
+    if (functional_name(node.op_type) != "scaled_dot_product_attention") return 0;
+    if (node.inputs.size() == 4 && placed(node.inputs[3]) != nullptr) return 3;
+    return std::nullopt;
+  }
+
+  /// A node that takes all keys up to the last one into account.
+  void write_behind_mask(const Json& json, const Node& node, std::size_t operand, Json& nodes) {
+    const TensorId scores = node.inputs[operand];
+    const SizeShape& shape = model_.shape(scores);
+    const KeyAxis* axis = keys(scores);
+    const std::size_t dim = axis != nullptr ? axis->dim : shape.size() - 1;
+    SizeShape row(shape.size(), SizeExpression(1));
+    row[dim] = shape[dim];
+    const auto given = this->operand(graph_.find_node(node.name), scores);
+    if (diagnostics_.has_errors()) return;
+    const std::string name = graph_.tensor(scores).name + ".masked";
+    const bool is_single = model_.caches().fresh == SizeExpression(1);
+    const Json shown = writer_->spread(writer_->mask(is_single, -1), row, {dim}, name);
+    Json copy = json;
+    for (const char* list : {"inputs", "outputs"}) write_shapes(*find_member(copy, list));
+    (*find_member(copy, "inputs"))[operand] = writer_->add(
+        name, "aten.where.ScalarOther", Json::array({shown, given ? *given : mention_of(scores)}),
+        {{"other", "-inf"}}, writer_->shape(shape), graph_.tensor(scores).dtype);
+    nodes.push_back(std::move(copy));
+  }
+
+  /// The mention of an operand that is written anew; nothing for others.
   std::optional<Json> operand(NodeId id, TensorId input) {
     std::string reason;
-    auto mention = writer_->tensor(input, *formula(input), reason);
-    if (!mention) {
-      refuse(id, "reads '" + short_text(graph_.tensor(input).name) + "', which " + reason);
-    }
+    const TensorInfo& info = graph_.tensor(input);
+    const bool is_placed =
+        info.producer.valid() && fates_[index_of(info.producer.value)] == Fate::kPlaced;
+    if (!is_placed && !follows_[input]) return std::nullopt;
+    auto mention = is_placed ? placer_->tensor(input, reason)
+                             : writer_->tensor(input, *formula(input), reason);
+    if (!mention) refuse(id, "reads '" + short_text(info.name) + "', which " + reason);
     return mention;
   }
 
@@ -355,7 +435,9 @@ class Adopter : public PastTensors {
     }
     for (std::size_t i = 0; i < graph_.graph_outputs().size(); ++i) {
       const TensorId id = graph_.graph_outputs()[i];
-      if (!follows_[id]) continue;
+      const NodeId producer = graph_.tensor(id).producer;
+      const bool is_placed = producer.valid() && fates_[index_of(producer.value)] == Fate::kPlaced;
+      if (!follows_[id] && !is_placed) continue;
       diagnostics_.error({.file = model_.model().file()},
                          "output '" + short_text(graph_.tensor(id).name) +
                              "' is computed of the number of past rows alone");
@@ -410,10 +492,12 @@ class Adopter : public PastTensors {
   std::vector<Fate> fates_;
   IdVector<TensorId, char> follows_;
   std::map<std::int32_t, KeyAxis> keys_;
+  std::map<std::int32_t, Placed> placed_;
   std::map<std::int32_t, NodeId> unknown_;  // tensors, and the first node that made them so
   std::set<std::int32_t> unmasked_;
   std::set<std::int32_t> refused_;  // tensors
   PastWriter* writer_ = nullptr;
+  PlaceWriter* placer_ = nullptr;
 };
 
 /// With where the sizes that are left stand; checked like any other template.

@@ -29,7 +29,6 @@ class RuleFinder {
         name_(functional_name(node.node().op_type)) {}
 
   KeyRule find() {
-    if (reads_unmasked()) return unmasked();
     if (is_one_of({"scaled_dot_product_attention"})) return attention();
     if (is_one_of({"matmul", "bmm", "mm"})) return product();
     if (is_one_of({"softmax", "_softmax", "_safe_softmax"})) return softmax();
@@ -50,28 +49,6 @@ class RuleFinder {
   }
 
  private:
-  bool reads_unmasked() const {
-    return std::any_of(inputs().begin(), inputs().end(), [&](TensorId id) {
-      const KeyAxis* axis = tensors_.keys(id);
-      return axis != nullptr && axis->rows == kUnmasked;
-    });
-  }
-
-  /// What is done with weights of all rows: copied, or multiplied by the values.
-  KeyRule unmasked() const {
-    const KeyAxis* weights = tensors_.keys(inputs()[0]);
-    if (weights != nullptr && is_one_of({"to", "_to_copy", "clone", "contiguous", "dropout"})) {
-      return along(kUnmasked, weights->dim);
-    }
-    const KeyAxis* values = inputs().size() == 2 ? tensors_.keys(inputs()[1]) : nullptr;
-    const bool is_product = is_one_of({"matmul"}) && weights != nullptr && values != nullptr &&
-                            weights->rows == kUnmasked && values->rows == kFinite &&
-                            weights->dim + 1 == rank(inputs()[0]) &&
-                            values->dim + 2 == rank(inputs()[1]);
-    if (is_product) return {.needs_mask = true};
-    return refused("reads weights of all rows, without a mask");
-  }
-
   bool is_one_of(std::initializer_list<std::string_view> names) const {
     return std::find(names.begin(), names.end(), name_) != names.end();
   }
@@ -135,6 +112,13 @@ class RuleFinder {
       return refused("attends to rows of a buffer that no step has written");
     }
     if (!given) return {.needs_mask = true};
+    const Placed* placed = tensors_.placed(*given);
+    if (placed != nullptr && placed->hidden == model_.shape(*given).size() - 1) return {};
+    if (placed != nullptr && tensors_.formula(*given) == nullptr && !placed->hidden &&
+        model_.shape(*given).back() == model_.caches().total && !model_.caches().is_fixed &&
+        is_floating_point(model_.graph().tensor(*given).dtype)) {
+      return {.needs_mask = true};
+    }
     std::string reason = "has a mask that does not follow from positions";
     const auto form = mask(*given, 0, reason);
     if (!form) return refused(reason);
@@ -180,7 +164,11 @@ class RuleFinder {
     }
     if (self->rows == kHidden) return along(kZero, self->dim, self->has_sink);
     // Of what has grown by a step all rows count, which a mask says of a state.
-    if (self->rows == kFinite && !model_.caches().is_fixed) return along(kUnmasked, self->dim);
+    if (self->rows == kFinite && !model_.caches().is_fixed) {
+      KeyRule rule = along(kZero, self->dim);
+      rule.needs_mask = true;
+      return rule;
+    }
     return refused("gives weights to all rows, without a mask");
   }
 
@@ -210,8 +198,16 @@ class RuleFinder {
       return a->rows == kFinite && b->rows == kFinite ? along(kFinite, *a, self) : unknown();
     }
     const auto other = node_.tensor(a != nullptr ? "other" : "self");
+    const bool is_added = name_ == "add" && is_plain;
+    if (axis->rows == kHidden && a == nullptr && !is_added) return unknown();
     const Formula* formula = other ? tensors_.formula(*other) : nullptr;
-    if (other && formula == nullptr && model_.mentions_past(*other)) {
+    const Placed* placed = other && formula == nullptr ? tensors_.placed(*other) : nullptr;
+    if (placed != nullptr && placed->hidden) {
+      const bool is_along = rank(*other) - *placed->hidden == rank(self) - axis->dim;
+      if (is_along && is_added) return along(kHidden, *axis, self);
+      return refused("hides keys other than by a sum");
+    }
+    if (other && formula == nullptr && placed == nullptr && model_.mentions_past(*other)) {
       return refused("adds what does not follow from positions");
     }
     if (formula == nullptr || formula->integer || formula->number()) {
@@ -220,7 +216,7 @@ class RuleFinder {
     std::string reason;
     const auto form = mask(*other, rank(self) - 1 - axis->dim, reason);
     if (!form) return refused(reason);
-    if (form->hidden <= kHiddenScore && name_ == "add" && is_plain) {
+    if (form->hidden <= kHiddenScore && is_added) {
       return along(kHidden, *axis, self);
     }
     if (form->hidden > kHiddenScore && form->hidden < 0) {
@@ -240,6 +236,9 @@ class RuleFinder {
       return along(a->rows == kZero || b->rows == kZero ? kZero : kFinite, *a, self);
     }
     if (b != nullptr && name_ == "div") return unknown();
+    const auto other = node_.tensor(a != nullptr ? "other" : "self");
+    const Placed* placed = other ? tensors_.placed(*other) : nullptr;
+    if (placed != nullptr && placed->hidden) return unknown();
     return along(axis->rows, *axis, self);
   }
 

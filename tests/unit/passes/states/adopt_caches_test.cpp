@@ -131,8 +131,7 @@ TEST_CASE("states: what unused rows could change is refused by name", "[states]"
         "behind the position of a row");
   CHECK(refusal(with("mask", R"(    odd = remainder.Scalar(keys) ["P + T"] int64 {"other": 2}
     mask = le.Tensor(odd, column) [T,"P + T"] bool)")) ==
-        "node 'odd' ('remainder.Scalar') computes with the number of past rows in a way that is "
-        "not known, for node 'y' ('scaled_dot_product_attention')");
+        "node 'y' ('scaled_dot_product_attention') has a mask that does not follow from positions");
   CHECK(
       refusal(with(
           "mask", R"(    least = full() [T,"P + T"] {"size": ["T", "P + T"], "fill_value": -10000.0}
