@@ -78,8 +78,9 @@ Arithmetic arithmetic_of(const std::string& device, const std::string& precision
                          const Call& call) {
   DType dtype = call.dtype_or("dtype", DType::kFloat32);
   for (std::size_t i = 0; i < call.operand_count(); ++i) {
-    const DType own = call.operand(i).dtype;
-    if (own == DType::kBFloat16 || own == DType::kFloat16) dtype = own;
+    const DType own = call.operand(i).dtype;  // the coarser one counts
+    const bool is_16_bits = own == DType::kBFloat16 || own == DType::kFloat16;
+    if (is_16_bits && unit_of(own) > unit_of(dtype)) dtype = own;
   }
   const bool by_option = device == "npu" && is_narrow(precision) && dtype != DType::kBFloat16 &&
                          dtype != DType::kFloat16;

@@ -350,7 +350,8 @@ void store(Values& values) {
   for (Bounded& element : values.data) {
     if (is_float) {
       if (!std::isfinite(element.value) || values.dtype == DType::kFloat64) continue;
-      element.error += by.stored * std::abs(element.value) + by.least;
+      // What is rounded may be off already.
+      element.error += by.stored * (std::abs(element.value) + element.error) + by.least;
       if (std::abs(element.value) + element.error > by.most) element.error = anything().error;
     } else if (is_integer(values.dtype) && std::abs(element.value) > 0x1p53) {
       element = anything();  // doubles do not hold it
