@@ -148,6 +148,22 @@ TEST_CASE("states: what unused rows could change is refused by name", "[states]"
                      "    output e")) == "output 'e' is computed of the number of past rows alone");
 }
 
+TEST_CASE("states: scores with a cap keep their nodes and get the mask once", "[states]") {
+  const Json document = adopted(
+      with("y", R"(    turned = transpose.int(present_k) [B,2,4,"P + T"] {"dim0": 2, "dim1": 3}
+    scores = matmul(q, turned) [B,2,T,"P + T"]
+    part = div.Scalar(scores) [B,2,T,"P + T"] {"other": 5.0}
+    bent = tanh(part) [B,2,T,"P + T"]
+    capped = mul.Scalar(bent) [B,2,T,"P + T"] {"other": 5.0}
+    hidden = where.ScalarOther(mask, capped) [B,2,T,"P + T"] {"other": "-inf"}
+    shares = softmax.int(hidden) [B,2,T,"P + T"] {"dim": -1}
+    y = matmul(shares, present_v) [B,2,T,4])"));
+  CHECK(ops(document).find(
+            "turned(present_k); scores(q turned); part(scores); bent(part); capped(bent); "
+            "length_mask(positions); hidden(length_mask capped); shares(hidden); "
+            "y(shares present_v)") != std::string::npos);
+}
+
 TEST_CASE("states: a mask that is no row of ones is not guessed", "[states]") {
   std::string text = kDecoder;
   text.replace(text.find("attention_mask [B,\"P + T\"]"), 26, "attention_mask [B,1,\"P + T\"]");
