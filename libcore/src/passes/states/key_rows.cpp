@@ -112,10 +112,11 @@ class RuleFinder {
       return refused("attends to rows of a buffer that no step has written");
     }
     if (!given) return {.needs_mask = true};
-    const Placed* placed = tensors_.placed(*given);
-    if (placed != nullptr && placed->hidden == model_.shape(*given).size() - 1) return {};
+    const SizeShape& shape = model_.shape(*given);
+    const Placed* placed = shape.empty() ? nullptr : tensors_.placed(*given);
+    if (placed != nullptr && placed->hidden == shape.size() - 1) return {};
     if (placed != nullptr && tensors_.formula(*given) == nullptr && !placed->hidden &&
-        model_.shape(*given).back() == model_.caches().total && !model_.caches().is_fixed &&
+        shape.back() == model_.caches().total && !model_.caches().is_fixed &&
         is_floating_point(model_.graph().tensor(*given).dtype)) {
       return {.needs_mask = true};
     }

@@ -81,7 +81,11 @@ class StepFinder {
       const SizeShape& shape = model_.shape(inputs()[i]);
       for (std::size_t d = 0; d < shape.size(); ++d) {
         const bool is_cut = step->kind == Kind::kRows && step->takes_new && d == step->dim;
-        if (model_.has_past(shape[d]) && step->from[i][d] < 0 && !is_cut) return std::nullopt;
+        if (!model_.has_past(shape[d]) || is_cut) continue;
+        const std::int32_t to = step->from[i][d];
+        if (to < 0 || to >= std::ssize(shape_) || shape_[npu::index_of(to)] != shape[d]) {
+          return std::nullopt;
+        }
       }
       const Placed* placed = tensors_.placed(inputs()[i]);
       if (placed == nullptr || !placed->hidden) continue;
@@ -90,7 +94,7 @@ class StepFinder {
                          is_one_of({"permute", "transpose", "t", "select", "to", "_to_copy",
                                     "clone", "contiguous"}) ||
                          (name_ == "add" && is_plain_sum());
-      if (to < 0 || !keeps) return std::nullopt;
+      if (to < 0 || to >= std::ssize(shape_) || !keeps) return std::nullopt;
       step->hidden = static_cast<std::size_t>(to);
     }
     return step;

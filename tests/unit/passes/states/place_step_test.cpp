@@ -211,6 +211,13 @@ TEST_CASE("states: what is not computed place by place is refused", "[states]") 
     bias = mul.Tensor(one, keys) [2,1,"P + T"])") +
                 kMasked)
             .starts_with("error: node 'one' ('slice.Tensor') computes with the number of past"));
+  // A permutation whose result has other sizes than its operand.
+  CHECK(written(R"(
+    far = mul.Tensor(keys, slopes) [2,1,"P + T"]
+    swapped = permute(far) [2,T,"P + T"] {"dims": [1, 2, 0]}
+    last = add.Tensor(scores, swapped) [1,2,T,"P + T"])") ==
+        "error: node 'swapped' ('permute') computes with the number of past rows in a way that is "
+        "not known, for node 'last' ('add.Tensor')");
   // Hidden keys are hidden by what is added, not by what is taken off.
   CHECK(written(R"(
     far = mul.Tensor(keys, slopes) [2,1,"P + T"]
