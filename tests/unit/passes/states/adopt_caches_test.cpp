@@ -164,6 +164,20 @@ TEST_CASE("states: scores with a cap keep their nodes and get the mask once", "[
             "y(shares present_v)") != std::string::npos);
 }
 
+TEST_CASE("states: an attention reads a bias with the mask in it, or behind one of the length",
+          "[states]") {
+  CHECK(ops(adopted(with("mask", R"(    seen = le.Tensor(keys, column) [T,"P + T"] bool
+    far = mul.Scalar(keys) ["P + T"] {"other": 0.5}
+    mask = where.ScalarOther(seen, far) [T,"P + T"] {"other": "-inf"})")))
+            .find("far(keys_used); mask(seen_1 far); y(q present_k present_v mask)") !=
+        std::string::npos);
+  CHECK(ops(adopted(with("mask", R"(    far = mul.Scalar(keys) ["P + T"] {"other": 0.5}
+    mask = unsqueeze(far) [1,"P + T"] {"dim": 0})")))
+            .find("mask(far); keys_used_1(last_position); length_mask(keys_used_1); "
+                  "mask.masked(length_mask); mask.masked_1(mask.masked mask); "
+                  "y(q present_k present_v mask.masked_1)") != std::string::npos);
+}
+
 TEST_CASE("states: a mask that is no row of ones is not guessed", "[states]") {
   std::string text = kDecoder;
   text.replace(text.find("attention_mask [B,\"P + T\"]"), 26, "attention_mask [B,1,\"P + T\"]");
