@@ -63,7 +63,7 @@ class RolesReader {
     }
   }
 
-  void fault(std::string_view key, std::string text) {
+  void fault(std::string_view key, const std::string& text) {
     faults_.add(pointer_below(kRolesPointer, key), "'" + std::string(key) + "' " + text);
   }
 

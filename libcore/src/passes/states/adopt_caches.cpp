@@ -556,21 +556,20 @@ std::optional<Json> adopt_written(const Template& model, const AdoptOptions& opt
 
 std::optional<Json> adopt_caches(const Template& model, const AdoptOptions& options,
                                  Diagnostics& diagnostics) {
-  using namespace states;
-  const std::vector<std::string> sources = source_inputs(model.document());
+  const std::vector<std::string> sources = states::source_inputs(model.document());
   if (sources.empty()) {
     const bool is_asked = options.source_rows != 0 || !options.start.empty();
-    if (!is_asked) return adopt_written(model, options, diagnostics);
+    if (!is_asked) return states::adopt_written(model, options, diagnostics);
     diagnostics.error({.file = model.file()},
                       "no input comes of an encoder's source, whatever --source-rows or --start "
                       "says; leave it out");
     return std::nullopt;
   }
-  const auto bound = bind_source(model, sources, options.source_rows, diagnostics);
+  const auto bound = states::bind_source(model, sources, options.source_rows, diagnostics);
   if (!bound) return std::nullopt;
-  auto document = adopt_written(*bound, options, diagnostics);
+  auto document = states::adopt_written(*bound, options, diagnostics);
   if (!document) return std::nullopt;
-  add_source_states(*document, sources);
+  states::add_source_states(*document, sources);
   if (options.start.empty()) return document;
   Json* roles = find_member(*find_member(*document, "npu"), "generate");
   if (roles == nullptr) {

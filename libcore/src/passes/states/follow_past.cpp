@@ -169,7 +169,7 @@ class NodeFormula {
   }
 
   Found converted() {
-    const Found self = operand(0);
+    Found self = operand(0);
     if (!self || !is_bool()) return self;
     if (self->integer && !self->number()) return std::nullopt;
     return mapped(*self, [](double v) { return is_true(v) ? 1.0 : 0.0; });
@@ -440,7 +440,7 @@ class NodeFormula {
   }
 
   Found permuted() {
-    const Found self = operand(0);
+    Found self = operand(0);
     if (!self) return std::nullopt;
     std::vector<std::int32_t> place(rank(), -1);
     if (name_ == "permute") {
@@ -521,6 +521,7 @@ Found constant_pattern(const std::vector<double>& values, const Shape& shape, bo
   if (dims.size() != 2) return std::nullopt;
   // The first row begins with what stands below the diagonal.
   const auto columns = npu::index_of(shape[dims[1]]);
+  if (columns == 0) return std::nullopt;
   std::size_t first = 0;
   while (first < columns && values[first] == values[0]) ++first;
   const double below = values[0];

@@ -142,10 +142,8 @@ class Matcher {
     const auto arguments = bound(node);
     if (!arguments || arguments->number("dropout_p") != 0) return std::nullopt;
     const auto mask = arguments->tensor("attn_mask");
-    if (!mask) {
-      found_.mask = {};
-    } else if (const Formula* formula = tensors_.formula(*mask);
-               formula != nullptr && formula->number()) {
+    const Formula* formula = mask ? tensors_.formula(*mask) : nullptr;
+    if (!mask || (formula != nullptr && formula->number())) {
       found_.mask = {};
     } else if (!is_mask(*mask, false)) {
       return std::nullopt;
