@@ -20,6 +20,8 @@ constexpr std::string_view kPage = "npu-onednn.7";
 constexpr StatedDifference kStated[] = {
     {"npu", "relu relu_ clamp hardtanh relu6 clamp_min clamp_max max_pool1d max_pool2d max_pool3d",
      Where::kNaN, kPage, "relu, clamp, hardtanh and max pooling drop NaN;"},
+    {"npu", "sigmoid sigmoid_", Where::kNaN, kPage,
+     "a sigmoid behind a convolution may give 0 for NaN;"},
     {"*", "hardswish", Where::kHuge, kPage, "hardswish of numbers near 3.4e38 differs;"},
     {"cpu", "log1p", Where::kHuge, kPage, "log1p of numbers above 1e38 is infinite on"},
     {"npu", "softmax _softmax log_softmax _log_softmax", Where::kNarrowNaN, kPage,
