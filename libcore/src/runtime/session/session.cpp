@@ -59,6 +59,16 @@ std::vector<std::size_t> wanted_entries(const Bundle& bundle, SessionLogits logi
 
 }  // namespace
 
+/// A run of a bundle checks the digests of its blobs when it begins, beside its first step. A
+/// session has many steps, and the first one is waited for: here that is a part of loading.
+void check_digests(const Bundle& bundle, const std::vector<std::size_t>& entries) {
+  for (const std::size_t entry : entries) {
+    for (const BundlePartition& partition : bundle.entries()[entry].partitions) {
+      bundle.check_section(partition.section);
+    }
+  }
+}
+
 /// A loaded entry.
 struct LoadedEntry {
   Graph graph;
@@ -221,7 +231,8 @@ std::unique_ptr<Session> Session::open(const Bundle& bundle, const RunModelOptio
   }
   const auto models = std::make_shared<LoadedModels>();
   OpenDevices devices;
-  for (const std::size_t i : wanted_entries(bundle, logits)) {
+  const std::vector<std::size_t> wanted = wanted_entries(bundle, logits);
+  for (const std::size_t i : wanted) {
     if (diagnostics.has_errors()) break;
     const BundleEntry& stated = bundle.entries()[i];
     parts->entries.push_back(
@@ -232,6 +243,7 @@ std::unique_ptr<Session> Session::open(const Bundle& bundle, const RunModelOptio
     devices.insert(entry.model.devices.begin(), entry.model.devices.end());
   }
   if (diagnostics.has_errors()) return nullptr;
+  check_digests(bundle, wanted);
   for (const std::size_t i : by_state_inputs(parts->loaded)) {
     LoadedEntry& entry = *parts->loaded[i];
     entry.model.devices.insert(devices.begin(), devices.end());
