@@ -91,6 +91,7 @@ Bounded Sum::result() const {
     const bool is_open = !std::isfinite(error_) || finite_ + error_ > current->most;
     return {value_, is_open ? anything().error : 0};
   }
+  if (magnitude_ + error_ > current->most) return anything();  // as a part of the sum may be
   return rounded(value_, error_ + current->unit * magnitude_ * static_cast<double>(terms_),
                  magnitude_);
 }
