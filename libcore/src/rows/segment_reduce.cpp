@@ -81,7 +81,7 @@ NPU_ROWS_INLINE void combine_edges(const Row& row, std::int64_t column, std::int
       if constexpr (kLargest) {
         const V message = kHasWeights ? *weight * value : value;
         // NaN stays: nothing is at most it.
-        sums[i] = (message <= sums[i]) | (sums[i] != sums[i]) ? sums[i] : message;
+        sums[i] = ((message <= sums[i]) | (sums[i] != sums[i])) ? sums[i] : message;
       } else if constexpr (kHasWeights) {
         sums[i] += *weight * value;
       } else {

@@ -30,7 +30,7 @@ template <ReductionOp kOp>
 [[gnu::always_inline]] inline SumOf<kOp> reduce(SumOf<kOp> sum, SumOf<kOp> value) {
   if constexpr (kIsExtremum<kOp>) {
     const bool stays = kOp == ReductionOp::kMaximum ? value <= sum : value >= sum;
-    return static_cast<int>(stays) | static_cast<int>(sum != sum) ? sum : value;
+    return (static_cast<int>(stays) | static_cast<int>(sum != sum)) != 0 ? sum : value;
   }
   if constexpr (kOp == ReductionOp::kProduct) return sum * value;
   if constexpr (kOp == ReductionOp::kNorm1) return sum + std::abs(value);

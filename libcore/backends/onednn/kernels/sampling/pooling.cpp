@@ -24,7 +24,7 @@ struct Maximum {
   using Sum = float;
   static constexpr Sum kStart = -std::numeric_limits<float>::infinity();
   [[gnu::always_inline]] static Sum join(Sum sum, Sum value) {
-    return static_cast<int>(value <= sum) | static_cast<int>(sum != sum) ? sum : value;
+    return (static_cast<int>(value <= sum) | static_cast<int>(sum != sum)) != 0 ? sum : value;
   }
   [[gnu::always_inline]] static float result(Sum sum, double /*divisor*/) { return sum; }
 };
