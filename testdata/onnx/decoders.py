@@ -1,21 +1,17 @@
-#SPDX - License - Identifier : Apache - 2.0
-""
-    "Writes small decoders whose caches are inputs and, by concatenation, outputs, in the forms that exporters give them.
+# SPDX-License-Identifier: Apache-2.0
+"""Writes small decoders whose caches are inputs and, by concatenation, outputs, in the forms that exporters give them.
 
-    decoder_masked.onnx opset 18 : a mask of ones,
-    positions, a batch;
-attention written out,
-    with a guard against no numbers decoder_window.onnx opset 23 : neither mask nor positions; Attention with a window of 3, heads that are shared
+decoder_masked.onnx   opset 18: a mask of ones, positions, a batch; attention written out, with a guard against no numbers
+decoder_window.onnx   opset 23: neither mask nor positions; Attention with a window of 3, heads that are shared
 decoder_buffer.onnx   opset 21: GroupQueryAttention with a buffer for past and present, and a mask of ones
 decoder_scatter.onnx  opset 24: TensorScatter into a buffer at an index that is an input
 decoder_hybrid.onnx   opset 18: in front of the attention a convolution over the tokens, whose last two inputs are kept
 decoder_slopes.onnx   opset 18: scores fall with the distance, by a slope for each head
-decoder_buckets.onnx  opset 18: a bias by the distance, of a table, computed for all rows, and the mask in it;
-a batch decoder_ends.onnx opset 18 : a table of biases by the distance from the last key,
-    of which the end is used decoder_reads.onnx refused : the sum of a cache is an output
+decoder_buckets.onnx  opset 18: a bias by the distance, of a table, computed for all rows, and the mask in it; a batch
+decoder_ends.onnx     opset 18: a table of biases by the distance from the last key, of which the end is used
+decoder_reads.onnx    refused: the sum of a cache is an output
 
-                                                              python3 testdata /
-        onnx / decoders.py from the top of the repository; needs NumPy
+python3 testdata/onnx/decoders.py        from the top of the repository; needs NumPy
 """
 
 import os
@@ -46,7 +42,7 @@ class Decoder:
         for name, content in {"zero": 0, "one": 1, "two": 2}.items():
             self.constant(name, np.array(content, np.int64))
             self.constant(f"{name}s", np.array([content], np.int64))
-#Sizes, positions and what follows from them.
+        # Sizes, positions and what follows from them.
         self.add("Shape", ["input_ids"], "ids_shape")
         self.add("Gather", ["ids_shape", "one"], "new_count")
         if rows and has_mask:
