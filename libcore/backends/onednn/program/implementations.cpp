@@ -84,13 +84,16 @@ bool copies_parts_of_vectors(const dnnl::primitive_desc_base& primitive) {
          call->src_desc.dims[1] % kBytes != 0;
 }
 
-/// True if a convolution has as many groups as each of them reads channels, of which it makes one.
+/// True if a convolution has as many groups as a result of each, of which there is one, has
+/// products.
 bool has_square_groups(const dnnl::primitive_desc_base& primitive) {
   const dnnl_convolution_desc_t* call = nullptr;
   dnnl_primitive_desc_query(primitive.get(), dnnl_query_convolution_d, 0, &call);
   const auto& weights = call->weights_desc;
-  return weights.ndims > call->src_desc.ndims && weights.dims[1] == 1 &&
-         weights.dims[0] == weights.dims[2];
+  if (weights.ndims <= call->src_desc.ndims || weights.dims[1] != 1) return false;
+  std::int64_t products = 1;
+  for (int d = 2; d < weights.ndims; ++d) products *= weights.dims[d];
+  return weights.dims[0] == products;
 }
 
 struct Row {
@@ -107,8 +110,8 @@ constexpr Row kWrong[] = {
      [](const dnnl::primitive_desc_base& primitive) {
        return has_channels_last(primitive) && reads_places(primitive);
      }},
-    // Bytes: 8 groups of 8 channels with one result each come out wrong; those of 4, 16 and 24
-    // groups were right. On every CPU.
+    // Bytes: 8 groups of 8 channels with one result each come out wrong, on every CPU, and 8 of
+    // one channel and 8 taps from AVX-512 on; those of 4, 16 and 24 groups were right.
     {dnnl_convolution, "gemm_s8", has_square_groups},
     // What it copies behind the last channel lands in the pixels of the next thread. On AVX2 and
     // SSE4.1; those of AVX-512 have another name, and masks.

@@ -103,6 +103,7 @@ const Problem kProblems[] = {
     {Op::kConvolution, {2, 32, 2, 3}, {4, 1, 8, 1, 1}, {2, 4, 2, 3}},
     // As many groups as channels in each, of which there is one result.
     {Op::kConvolution, {1, 64, 2, 3}, {8, 1, 8, 1, 1}, {1, 8, 2, 3}},
+    {Op::kConvolution, {1, 8, 2, 2, 3}, {8, 1, 1, 2, 2, 2}, {1, 8, 1, 1, 2}},
     {Op::kConvolution, {2, 12, 17}, {17, 12, 5}, {2, 17, 13}},
     // Images enough for every thread to be at work while the others are.
     {Op::kConvolution, {128, 6, 3}, {9, 6, 1}, {128, 9, 1}, 3},
