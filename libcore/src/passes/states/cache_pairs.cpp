@@ -56,16 +56,6 @@ class Producers {
   std::unordered_map<std::string, const Json*> by_tensor_;
 };
 
-std::vector<std::string> names_in(const Json& object, const char* list) {
-  std::vector<std::string> names;
-  const Json* mentions = member_list(object, list);
-  for (std::size_t i = 0; mentions != nullptr && i < mentions->size(); ++i) {
-    const std::string* name = member_text((*mentions)[i], "name");
-    if (name != nullptr) names.push_back(*name);
-  }
-  return names;
-}
-
 /// The pair of an output that is a buffer with new rows in it.
 std::optional<CachePair> buffer_of(const Template& model, const Json& node,
                                    const std::vector<std::string>& operands,
@@ -138,6 +128,16 @@ bool is_called_cache(const std::string& name) {
 }
 
 }  // namespace
+
+std::vector<std::string> names_in(const Json& object, const char* list) {
+  std::vector<std::string> names;
+  const Json* mentions = member_list(object, list);
+  for (std::size_t i = 0; mentions != nullptr && i < mentions->size(); ++i) {
+    const std::string* name = member_text((*mentions)[i], "name");
+    if (name != nullptr) names.push_back(*name);
+  }
+  return names;
+}
 
 std::vector<std::string> batch_symbols(const Template& model, const CachePairs& caches) {
   std::vector<std::string> symbols;

@@ -9,6 +9,7 @@
 #include "ir/bind_sizes.hpp"
 #include "ir/states_section.hpp"
 #include "npu/support/error.hpp"
+#include "npu/support/json.hpp"
 
 namespace npu::states {
 
@@ -37,6 +38,9 @@ struct CachePairs {
   /// The rows that count after the step.
   SizeExpression used() const { return past + fresh; }
 };
+
+/// The names of the tensors that a list of a document or of a node mentions, in its order.
+std::vector<std::string> names_in(const Json& object, const char* list);
 
 /// Symbols of a batch, which are to be 1: the first dimensions of caches.
 std::vector<std::string> batch_symbols(const Template& model, const CachePairs& caches);

@@ -11,20 +11,12 @@
 #include <string_view>
 #include <utility>
 
+#include "passes/states/cache_pairs.hpp"
 #include "support/json_fields.hpp"
 #include "support/text.hpp"
 
 namespace npu {
 namespace {
-
-std::vector<std::string> mentioned_names(const Json& document, const char* list) {
-  std::vector<std::string> names;
-  const Json* mentions = member_list(document, list);
-  for (std::size_t i = 0; mentions != nullptr && i < mentions->size(); ++i) {
-    if (const std::string* name = member_text((*mentions)[i], "name")) names.push_back(*name);
-  }
-  return names;
-}
 
 /// What the '*' of a pattern stands for in a name; empty if there is none. Nothing if they differ.
 std::optional<std::string_view> matched(std::string_view pattern, std::string_view name) {
@@ -111,8 +103,8 @@ StateNames parse_state_names(const std::string& text) {
 
 std::vector<State> named_states(const Json& document, const std::vector<StateNames>& names,
                                 const std::string& file, Diagnostics& diagnostics) {
-  return find_states(mentioned_names(document, "graph_inputs"),
-                     mentioned_names(document, "graph_outputs"), names, file, diagnostics);
+  return find_states(states::names_in(document, "graph_inputs"),
+                     states::names_in(document, "graph_outputs"), names, file, diagnostics);
 }
 
 void append_states(Json& document, const std::vector<State>& states) {

@@ -11,9 +11,8 @@
 
 namespace npu {
 
-/// Names of states: graph inputs, and the graph outputs with their next values. Either both have
-/// one
-/// '*', which stands for the same text in both, or none has.
+/// Names of states: graph inputs, and the graph outputs with their next values. Both have one '*',
+/// which stands for the same text in both, or none has.
 struct StateNames {
   std::string input, output;
 };
