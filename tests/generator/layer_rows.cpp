@@ -261,14 +261,15 @@ Results addmm(const Call& call) {
   for (Bounded& each : none.data) each = number(0);
   const Values spread = plus(none, addend);
   const double terms = static_cast<double>(call.operand(1).shape.back());
-  // One factor may be multiplied by alpha first, and overflow.
+  // One factor may be multiplied by alpha first, or the addend be divided by it, and overflow.
   const double alpha = std::abs(call.number("alpha"));
-  bool overflows = false;
-  for (const Bounded x : call.operand(1).data) {
-    overflows =
-        overflows || (std::isfinite(x.value) && std::abs(x.value) * alpha > Rounding::now().most);
-  }
-  if (overflows) std::fill(result.data.begin(), result.data.end(), anything());
+  const double ratio = std::abs(call.number("beta")) / alpha;
+  const auto overflows_by = [](const Values& values, double factor) {
+    return std::ranges::any_of(values.data, [factor](Bounded x) {
+      return std::isfinite(x.value) && std::abs(x.value) * factor > Rounding::now().most;
+    });
+  };
+  if (overflows_by(call.operand(1), alpha) || overflows_by(call.tensor("self"), ratio)) std::fill(result.data.begin(), result.data.end(), anything());
   for (std::size_t i = 0; i < result.data.size(); ++i) {
     if (!std::isfinite(spread.data[i].value)) continue;
     result.data[i].error += Rounding::now().unit * terms * std::abs(spread.data[i].value);

@@ -35,9 +35,11 @@ constexpr StatedDifference kStated[] = {
     {"*", "conv1d conv2d conv3d convolution", Where::kWeight, kPage,
      "A weight that is not finite counts as it is where it falls on the padding of a convolution, "
      "too, so that 0 times it is NaN there."},
-    {"npu", "conv1d conv2d conv3d convolution", Where::kNarrowBeside, kPage,
-     "In bfloat16 a convolution may multiply the element beside one by 0, which is NaN if that is "
-     "not finite."},
+    {"npu",
+     "conv1d conv2d conv3d convolution linear matmul mm bmm addmm baddbmm addbmm einsum mv addmv",
+     Where::kNarrowBeside, kPage,
+     "In bfloat16 a convolution or a product may multiply an element, or the one beside it, by 0 "
+     "as well, which is NaN if that is not finite."},
     {"npu", "conv_transpose1d conv_transpose2d conv_transpose3d convolution", Where::kUnreached,
      kPage,
      "Where no tap of a transposed convolution reaches, 0 times an element beside it may be added, "
@@ -109,6 +111,17 @@ Arithmetic arithmetic_of(const std::string& device, const std::string& precision
   return by;
 }
 
+/// Whether a batch norm behind the node may be multiplied into its weights, which rounds these once
+/// more in bfloat16, as npu-onednn(7) says.
+bool takes_norm(const Graph& graph, const Node& node) {
+  const OpInfo* info = find_op(node.op_type);
+  if (info == nullptr || !is_product(info->role)) return false;
+  return std::ranges::any_of(graph.nodes(), [&](const Node& reader) {
+    return fusion_role(reader.op_type) == FusionRole::kBatchNorm &&
+           reader.inputs.front() == node.outputs.front();
+  });
+}
+
 /// In 16 bits by option results are stored so, also those that are numbers of the document.
 void add_storage(Values& values, const std::string& precision) {
   if (!is_narrow(precision) || values.dtype != DType::kFloat32) return;
@@ -153,7 +166,8 @@ bool holds(Where where, const std::string& precision, const Call& call) {
     case Where::kNarrowBeside: {
       const bool is_narrow_type = call.operand(0).dtype == DType::kBFloat16 || precision == "bf16";
       const auto overflows = [](double x) { return !(std::abs(x) <= 0x1.fep127); };
-      return is_narrow_type && (any(0, overflows) || any(1, overflows));
+      const std::size_t first = call.is("add") ? 1 : 0;  // addmm: behind what is added
+      return is_narrow_type && (any(first, overflows) || any(first + 1, overflows));
     }
     case Where::kAnywhere: {
       bool is_anywhere = false;
@@ -225,6 +239,15 @@ class Reference {
     const std::string device = placed == run_.devices.end() ? "" : placed->second;
     std::vector<const Values*> operands;
     for (const TensorId operand : node.inputs) operands.push_back(&values_[index_of(operand)]);
+    Values weight;  // that a batch norm is multiplied into
+    if (device == "npu" && takes_norm(graph_, node)) {
+      const Values*& operand = operands.at(functional_name(node.op_type) == "addmm" ? 2 : 1);
+      weight = *operand;
+      for (Bounded& x : weight.data) {
+        if (weight.dtype == DType::kBFloat16) x.error += 0x1p-9 * std::abs(x.value);
+      }
+      operand = &weight;
+    }
     Results results = results_on(device, precision_, Call(node.op_type, operands, node.attrs()),
                                  epilogues_.has(id));
     for (std::size_t i = 0; i < results.size(); ++i) {

@@ -6,6 +6,7 @@
 // batch dimensions are kept, a right matrix that all batches share is multiplied once with the left
 // ones stacked, and other broadcasts are written out.
 #include <algorithm>
+#include <cmath>
 
 #include "lowering/elementwise/elementwise.hpp"
 #include "lowering/engine/promotion.hpp"
@@ -461,9 +462,11 @@ Lowered<Done> lower_addmm(Lowering& lowering, const GroupContext& context, const
   if (beta != 0.0F) {
     const Value addend = lowering.operand(self, DType::kFloat32);
     const bool is_known = lowering.is_constant(addend);
+    // oneDNN scales the bias, too: divided by the scale before, it has to stay in its range.
+    const float ratio = alpha == 0.0F ? 0.0F : std::abs(beta / alpha);
     if (is_row && alpha == 1.0F && beta == 1.0F) {
       call.bias = addend;
-    } else if (is_row && is_known && alpha != 0.0F) {  // oneDNN scales the bias, too
+    } else if (is_row && is_known && ratio >= 0x1p-20F && ratio <= 0x1p20F) {
       call.bias =
           add_binary(lowering, BinaryOp::kMultiply, addend, lowering.constant(beta / alpha), 1.0F);
     } else if (context.has_epilogue()) {
