@@ -250,8 +250,9 @@ class BlockRun {
         targets[e] = v;
       }
     }
-    // Padding edges go from a padding row to itself, if there is one, so no result depends on them.
-    const std::int64_t sink = shape_.local > view_.local ? shape_.local - 1 : 0;
+    // Padding edges end in a padding row, which there is where a block writes rows by edge
+    // (block_key), so no result depends on them.
+    const std::int64_t sink = shape_.owned > view_.owned ? shape_.owned - 1 : 0;
     for (std::int64_t e = view_.edges(); e < shape_.edges; ++e) sources[e] = targets[e] = sink;
     return edges;
   }

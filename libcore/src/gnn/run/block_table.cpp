@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "npu/support/ids.hpp"
+#include "ops/op_name.hpp"
 #include "support/elapsed.hpp"
 
 namespace npu::gnn {
@@ -17,6 +18,20 @@ bool reads_edges(const LayerInfo& layer, const ShareTask& task) {
     return tensor.edge_bytes > 0 &&
            (tensor.is_made_in(task.first, task.last) || tensor.is_read_in(task.first, task.last));
   });
+}
+
+/// Whether a stage of the task writes rows by index, whatever may become a segment reduction later.
+bool writes_by_edge(const LayerInfo& layer, const ShareTask& task) {
+  for (std::int32_t s = task.first; s <= task.last; ++s) {
+    for (const Json& node : layer.stages[index_of(s - 1)].ir.at("nodes")) {
+      const std::string_view name =
+          functional_name(node.at("op_type").get_ref<const std::string&>());
+      const bool writes =
+          name.starts_with("scatter") || (name.starts_with("index_") && name != "index_select");
+      if (writes) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -34,9 +49,12 @@ BlockKey block_key(const StagedModel& model, std::int32_t layer, const ShareTask
   const auto padded = [&](std::int64_t value) {
     return std::max<std::int64_t>(1, (value + pad - 1) / pad) * pad;
   };
-  key.owned = padded(key.owned);
-  key.local = padded(key.local);
-  key.edges = reads_edges(model.layers[index_of(layer - 1)], task) ? padded(key.edges) : pad;
+  const LayerInfo& info = model.layers[index_of(layer - 1)];
+  key.edges = reads_edges(info, task) ? padded(key.edges) : pad;
+  // What padding edges write has to go to a row that is no node's.
+  const bool needs_row = key.edges > task.view.edges() && writes_by_edge(info, task);
+  key.owned = padded(key.owned + (needs_row ? 1 : 0));
+  key.local = std::max(key.owned, padded(key.local));
   return key;
 }
 
