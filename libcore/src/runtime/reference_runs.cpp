@@ -7,6 +7,7 @@
 #include "npu/compile/fold_constants.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "npu/runtime/executor.hpp"
+#include "passes/tag/decompose_ops.hpp"
 #include "runtime/groups/compare_groups.hpp"
 #include "runtime/run_options.hpp"
 #include "runtime/session/step_runs.hpp"
@@ -23,6 +24,12 @@ void check_taps(const Graph& exact, const std::vector<std::string>& taps) {
     throw Error(ErrorCode::kUsage,
                 "--tap: '" + tap + "' belongs to the padding, and --verify has nothing like it");
   }
+}
+
+/// What a device has no op for it may run as others, as in the model that is compared.
+void decompose_for(const Device* device, const Target& target, Graph& graph) {
+  if (device == nullptr) return;
+  decompose_ops(graph, target, [device](NodeId) { return NodeWish{.device = device}; });
 }
 
 }  // namespace
@@ -48,6 +55,7 @@ ReferenceRuns::ReferenceRuns(const Graph& graph, const PreparedModel& model,
     check_taps(exact_, model.taps);
     add_outputs(exact_, model.taps);
     unfold_nodes(exact_);
+    decompose_for(model.target.find_device(options.verify_device), model.target, exact_);
     exact_weights_ = model.load_weights(exact_, diagnostics);
   }
   // Groups are those of the graph that runs, padding included.

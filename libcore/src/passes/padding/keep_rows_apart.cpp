@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that a view joins: `[B, S, W]` as `[B * S, W]`, which is how many models write a product.
+// Rows that a view joins: `[B, S, W]` as `[B * S, W]`, which is how many models write a product, and
+// multi-head attention writes its last one, `[S, B * H, W]` as `[S * B, H * W]`.
 //
 // Input:  a graph at its capacities, and the sizes of its tensors.
 // Output: the same with `[B, S, W]` between the two views, where all nodes there treat rows alike.
@@ -81,7 +82,9 @@ class RowSeparator {
     const TensorId operand = at.inputs.front();
     const TensorId result = at.outputs.front();
     if (!is_joined(operand) && (is_view(name) || name == "flatten")) {
-      if (auto rows = joins(operand, result)) joined_.emplace(result, std::move(*rows));
+      auto rows = joins(operand, result);
+      if (rows && !rows->source.valid()) moved_.push_back(id);
+      if (rows) joined_.emplace(result, std::move(*rows));
       return;
     }
     if (is_view(name) && parts(operand, result)) {
@@ -97,24 +100,39 @@ class RowSeparator {
     moved_.push_back(id);
   }
 
-  // The leading dimensions of an operand that a view joins, if one that varies is behind others.
+  // The leading dimensions of an operand that a view joins, if one that varies is behind others. Of
+  // the last of them it may take a part, `[S, B * 4, W]` as `[S * B, 4 * W]`, or join others behind.
   std::optional<JoinedRows> joins(TensorId operand, TensorId result) const {
     const SizeShape& from = sizes_of(operand);
     const SizeShape& to = sizes_of(result);
-    if (to.empty() || from.size() <= to.size()) return std::nullopt;
-    const std::size_t count = from.size() - to.size() + 1;
-    SizeExpression rows(1);
+    if (to.empty()) return std::nullopt;
+    JoinedRows rows{};
+    SizeExpression count(1);
     bool mixes = false;
-    for (std::size_t d = 0; d < count; ++d) {
-      mixes = mixes || (shapes_.varies(operand, d) && rows.constant() != 1);
-      rows = rows * from[d];
+    for (std::size_t d = 0; d < from.size() && !sizes_.same(count, to.front()); ++d) {
+      const SizeExpression part = part_of(from[d], count, to.front());
+      mixes = mixes || (shapes_.varies(operand, d) && count.constant() != 1);
+      count = count * part;
+      rows.leading.push_back(part);
+      rows.numbers.push_back(part.evaluate(sizes_.capacities()));
     }
-    if (!mixes || !sizes_.same(rows, to.front())) return std::nullopt;
-    if (!same(from, count, to, 1, to.size() - 1)) return std::nullopt;
-    const Shape& shape = graph_.tensor(operand).shape;
-    const auto end = static_cast<std::ptrdiff_t>(count);
-    return JoinedRows{
-        {from.begin(), from.begin() + end}, {shape.begin(), shape.begin() + end}, operand};
+    if (!mixes || !sizes_.same(count, to.front())) return std::nullopt;
+    const std::size_t leading = rows.leading.size();
+    const bool is_apart = from.size() + 1 == leading + to.size() &&
+                          sizes_.same(rows.leading.back(), from[leading - 1]) &&
+                          same(from, leading, to, 1, to.size() - 1);
+    if (is_apart) rows.source = operand;
+    return rows;
+  }
+
+  // What a dimension has of rows of which `before` lie in front of it: all, or all but a factor.
+  SizeExpression part_of(const SizeExpression& size, const SizeExpression& before,
+                         const SizeExpression& rows) const {
+    const std::int64_t all = (before * size).evaluate(sizes_.capacities());
+    const std::int64_t wanted = rows.evaluate(sizes_.capacities());
+    if (wanted == 0 || all <= wanted || all % wanted != 0) return size;
+    const SizeExpression part = size.floor_divide(all / wanted);
+    return sizes_.same(part * (all / wanted), size) ? part : size;
   }
 
   bool parts(TensorId operand, TensorId result) const {
@@ -213,7 +231,7 @@ class RowSeparator {
     Json attrs = at.attrs();
     std::string op_type = at.op_type;
     const std::size_t more = joined_.at(result).leading.size() - 1;
-    if (is_view(name)) {
+    if (is_view(name) || name == "flatten") {
       op_type = "aten.view.default";
       attrs = {{"size", shape_apart(result)}};
     } else if (Json* dim = find_member(attrs, "dim"); dim != nullptr && *dim > 0) {
