@@ -269,7 +269,8 @@ Results addmm(const Call& call) {
       return std::isfinite(x.value) && std::abs(x.value) * factor > Rounding::now().most;
     });
   };
-  if (overflows_by(call.operand(1), alpha) || overflows_by(call.tensor("self"), ratio)) std::fill(result.data.begin(), result.data.end(), anything());
+  if (overflows_by(call.operand(1), alpha) || overflows_by(call.tensor("self"), ratio))
+    std::fill(result.data.begin(), result.data.end(), anything());
   for (std::size_t i = 0; i < result.data.size(); ++i) {
     if (!std::isfinite(spread.data[i].value)) continue;
     result.data[i].error += Rounding::now().unit * terms * std::abs(spread.data[i].value);

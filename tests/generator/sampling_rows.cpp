@@ -142,7 +142,8 @@ Results upsample(const Call& call) {
         weight = k == 0 ? tap.weight : weight * tap.weight;
       }
       only = x.at(from);
-      // The weights of a cubic's elements add up to 1.375 at most, in one dimension after the other.
+      // The weights of a cubic's elements add up to 1.375 at most, in one dimension after the
+      // other.
       const double part = 1.375 * std::abs(only.value);
       if (call.is("cubic") && std::isfinite(part) && part > Rounding::now().most) only = anything();
       // One that may have no weight may not be read, either.

@@ -131,6 +131,7 @@ std::optional<Run> run_padded(const Network& network, const SizeDraw& size, cons
   }
   Run run = run_graph(std::move(padded.graph), network.data(), inputs, way);
   run.graph = valid_graph(exact->document(false), "network.json");
+  run.is_padded = true;
   run.data = data;
   run.inputs = exact->inputs();
   for (std::size_t o = 0; o < run.outputs.size(); ++o) {

@@ -41,6 +41,7 @@ struct Run {
   std::map<std::string, std::string> devices;  ///< by node
   std::vector<Tensor> inputs;                  ///< in the order of the graph
   std::vector<Tensor> outputs;
+  bool is_padded = false;  ///< the outputs are those of a graph with padded sizes
 };
 /// Throws Error where a step refuses it.
 Run run_network(const Network& network, const Way& way);

@@ -60,8 +60,8 @@ struct FamilyRow {
   CpuRates rates;
 };
 
-// cecb0987: Zen 5 1.9. An Emerald Rapids does 1.0 to 1.4 in registers, but oneDNN without AMX 0.42 to
-// 0.64 in whole models. Zen 4 has one instruction of 512 bits a cycle either way, by its
+// cecb0987: Zen 5 1.9. An Emerald Rapids does 1.0 to 1.4 in registers, but oneDNN without AMX 0.42
+// to 0.64 in whole models. Zen 4 has one instruction of 512 bits a cycle either way, by its
 // description.
 constexpr std::array kFamilies{
     FamilyRow{"intel-sapphire-rapids", VectorIsa::kAvx512, with_pairs(0.6)},
