@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "ir/bind_sizes.hpp"
 #include "ir/unify_sizes.hpp"
@@ -50,10 +51,15 @@ std::string symbol_of(const std::string& name, const std::vector<std::string>& t
   return symbol;
 }
 
-/// The sizes that a model is imported at; see sizes_to_sample.
+/// The values of one size that a model is imported at: `least` and more, in steps of `step`.
 struct Samples {
-  std::int64_t least, step, apart;
+  std::int64_t least, step;
 };
+using AllSamples = std::vector<Samples>;  // by symbol
+
+// Which steps each size takes; see sizes_to_sample.
+constexpr std::int64_t kFarApart = 7;
+constexpr std::int64_t kNear = 2;
 
 class TemplateImport {
  public:
@@ -72,17 +78,55 @@ class TemplateImport {
       symbols_.push_back(symbol_of(names_.back(), symbols_));
       most_.push_back(relations.most(i));
     }
-    // Images have sizes that halve several times; most other models take any, up to the number of
-    // rows of a table.
-    constexpr Samples kSamples[] = {{5, 1, 7}, {5, 1, 2}, {64, 32, 7}};
-    for (const Samples& samples : kSamples) {
-      findings_.clear();
-      if (auto written = at_sizes(samples)) return *std::move(written);
+    // Most models take any size, up to the number of rows of a table; signals have some samples at
+    // least, and images sizes that halve several times.
+    for (const auto& [samples, apart] :
+         {std::pair(kAny, kFarApart), {kAny, kNear}, {kLong, kFarApart}, {kHalved, kFarApart}}) {
+      AllSamples all(symbols_.size(), samples);
+      if (auto written = at_sizes(all, apart)) {
+        return symbols_.size() == 1 && samples.step == 1 ? *std::move(written)
+                                                         : refined(*std::move(written), all);
+      }
     }
     return {};
   }
 
  private:
+  static constexpr Samples kAny{5, 1};
+  static constexpr Samples kLong{64, 1};
+  static constexpr Samples kHalved{64, 32};
+
+  // Sizes that alone take more values than all together do, such as a batch of images.
+  WrittenModel refined(WrittenModel model, AllSamples samples) {
+    std::vector<Finding> findings = std::move(findings_);
+    const auto attempt = [&](const AllSamples& tried) {
+      auto written = at_sizes(tried, kFarApart);
+      if (!written) return false;
+      model = *std::move(written);
+      samples = tried;
+      findings = findings_;
+      return true;
+    };
+    for (std::size_t i = 0; i < samples.size() && samples.size() > 1; ++i) {
+      if (samples[i].least == kAny.least) continue;
+      AllSamples tried = samples;
+      tried[i] = kAny;
+      attempt(tried);
+    }
+    for (std::int64_t step = 2; step < kHalved.step; step *= 2) {
+      AllSamples tried = samples;
+      bool is_new = false;
+      for (Samples& each : tried) {
+        if (each.step != kHalved.step) continue;
+        each = {4 * step, step};
+        is_new = true;
+      }
+      if (!is_new || attempt(tried)) break;
+    }
+    findings_ = std::move(findings);
+    return model;
+  }
+
   SizedImport import_once(const Settings& settings) {
     Importer importer(bytes_, settings, surroundings_);
     SizedImport result;
@@ -106,11 +150,17 @@ class TemplateImport {
   }
 
   // Nothing, with findings, if the model cannot be imported at these sizes.
-  std::optional<WrittenModel> at_sizes(const Samples& samples) {
-    const auto [least, step, apart] = samples;
+  std::optional<WrittenModel> at_sizes(const AllSamples& samples, std::int64_t apart) {
+    findings_.clear();
     settings_.kept.clear();
     settings_.filled.clear();
-    const auto points = sizes_to_sample(symbols_, least, step, apart);
+    auto points = sizes_to_sample(symbols_, 0, 1, apart);
+    for (SizeBindings& point : points) {
+      for (std::size_t i = 0; i < symbols_.size(); ++i) {
+        std::int64_t& value = point.at(symbols_[i]);
+        value = samples[i].least + value * samples[i].step;
+      }
+    }
     for (int round = 0; round < kMostRounds; ++round) {
       std::vector<SizedImport> imports;
       for (const SizeBindings& point : points) {
@@ -127,7 +177,7 @@ class TemplateImport {
         imports.push_back(std::move(imported));
       }
       if (keep_what_differs(imports)) continue;
-      if (auto written = unified(imports, least, step)) return written;
+      if (auto written = unified(imports, samples)) return written;
       if (has_errors()) return std::nullopt;
     }
     findings_.push_back({Finding::Level::kError,
@@ -153,8 +203,8 @@ class TemplateImport {
   }
 
   // Nothing without a fault if constants are to become nodes first.
-  std::optional<WrittenModel> unified(std::vector<SizedImport>& imports, std::int64_t least,
-                                      std::int64_t step) {
+  std::optional<WrittenModel> unified(std::vector<SizedImport>& imports,
+                                      const AllSamples& sampled) {
     std::vector<SizeSample> samples;
     for (const SizedImport& imported : imports) {
       samples.push_back({imported.values, parse_json(imported.model.document, "model")});
@@ -162,8 +212,9 @@ class TemplateImport {
     std::vector<SizeSymbol> list;
     for (std::size_t i = 0; i < symbols_.size(); ++i) {
       SizeSymbol& entry = list.emplace_back();
+      const auto [least, step] = sampled[i];
       entry.name = symbols_[i];
-      entry.min = step == 1 ? 1 : least;
+      entry.min = least == kAny.least ? 1 : least;
       entry.multiple_of = step;
       // A table that is too short for the sizes that were looked at says nothing.
       if (most_[i] && *most_[i] / step * step >= least) entry.max = *most_[i] / step * step;

@@ -145,7 +145,7 @@ void SizeRules::run(const NodeProto& node) {
 }
 
 bool SizeRules::is_made_of_constants() const {
-  bool is_constant = false;
+  bool is_constant = node_->op_type == "Constant";
   for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
     if (!has(i)) continue;
     if (!in(i).is_constant) return false;

@@ -18,7 +18,8 @@ void SizeRules::gather() {
   dims.insert(dims.end(), indices->begin(), indices->end());
   dims.insert(dims.end(), place + 1, data->end());
   give(std::move(dims));
-  if (in(1).largest.size() == 1) {
+  // One index that a model was made with says nothing of the size.
+  if (in(1).largest.size() == 1 && !in(1).is_constant) {
     const Dim count = sum(in(1).largest[0], number(1));
     // A table may be larger than what is read of it.
     if (in(0).is_constant) {

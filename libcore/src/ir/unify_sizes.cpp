@@ -52,6 +52,7 @@ class SizeFinder {
       : points_(std::move(points)) {
     for (const SizeSymbol& symbol : symbols.list()) {
       names_.push_back(symbol.name);
+      steps_.push_back(symbol.multiple_of);
       note(SizeExpression::symbol(symbol.name));
     }
   }
@@ -167,10 +168,12 @@ class SizeFinder {
     return std::nullopt;
   }
 
-  // (S + b) // c, if the numbers leave one choice.
+  // (S + b) // c, if the numbers leave one choice, or choices that are the same for each size: then
+  // with a multiple of c.
   std::optional<SizeExpression> quotient(const Numbers& numbers) const {
     std::optional<SizeExpression> found;
-    for (const std::string& name : names_) {
+    for (std::size_t s = 0; s < names_.size(); ++s) {
+      const std::string& name = names_[s];
       for (std::int64_t divisor = 2; divisor <= kMostDivisor; ++divisor) {
         // n*c <= S + b < n*c + c at every sample.
         std::int64_t low = INT64_MIN;
@@ -182,6 +185,9 @@ class SizeFinder {
           high = std::min(high, begin + divisor - 1);
         }
         if (low > high) continue;
+        if (steps_[s] % divisor == 0 && high - low == divisor - 1) {
+          low = high = high - ((high % divisor) + divisor) % divisor;
+        }
         if (low < high || found) return std::nullopt;
         found = (SizeExpression::symbol(name) + low).floor_divide(divisor);
       }
@@ -191,6 +197,7 @@ class SizeFinder {
 
   std::vector<SizeBindings> points_;
   std::vector<std::string> names_;
+  std::vector<std::int64_t> steps_;  // of which the size is a multiple
   std::map<Numbers, SizeExpression> known_;
   std::vector<Numbers> order_;
 };

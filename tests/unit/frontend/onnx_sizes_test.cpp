@@ -266,3 +266,32 @@ TEST_CASE("onnx: names that are no symbols get one", "[frontend]") {
   const Json model = template_of(graph);
   CHECK(size_texts(model["graph_inputs"][0]["shape"]) == R"(["seq_len","seq_len_2","_max"])");
 }
+
+TEST_CASE("onnx: a size takes what it takes alone, whatever another needs", "[frontend]") {
+  const Proto graph = Proto()
+                          .message(1, onnx_node("Reshape", {"x", "pairs"}, {"y"}))
+                          .message(5, onnx_integers("pairs", {4}, {0, 3, -1, 2}))
+                          .message(11, named_value("x", {"batch", "3", "length"}))
+                          .message(12, named_value("y", {"batch", "3", "", "2"}));
+  const Json model = template_of(graph);
+  INFO(model.dump(1));
+  CHECK(model["npu"]["symbols"]["batch"]["min"] == 1);
+  CHECK_FALSE(model["npu"]["symbols"]["batch"].contains("multiple_of"));
+  CHECK(model["npu"]["symbols"]["length"]["multiple_of"] == 2);
+  check_binding(model, graph, {{"batch", 1}, {"length", 10}}, {"batch=1", "length=10"});
+}
+
+TEST_CASE("onnx: a row that a model picks does not say how many there are", "[frontend]") {
+  for (const std::int64_t row : {-1, 0, 3}) {
+    const Proto graph =
+        Proto()
+            .message(1, onnx_node("Gather", {"x", "row"}, {"y"}).message(5, onnx_int("axis", 1)))
+            .message(5, onnx_integers("row", {}, {row}))
+            .message(11, named_value("x", {"batch", "length", "4"}))
+            .message(12, named_value("y", {"batch", "4"}));
+    const Json model = template_of(graph);
+    INFO(row << model.dump(1));
+    CHECK(model["npu"]["symbols"].contains("length"));
+    check_binding(model, graph, {{"batch", 2}, {"length", 9}}, {"batch=2", "length=9"});
+  }
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that a view joins: `[B, S, W]` as `[B * S, W]`, which is how many models write a product, and
-// multi-head attention writes its last one, `[S, B * H, W]` as `[S * B, H * W]`.
+// Rows that a view joins: `[B, S, W]` as `[B * S, W]`, which is how many models write a product,
+// and multi-head attention writes its last one, `[S, B * H, W]` as `[S * B, H * W]`.
 //
 // Input:  a graph at its capacities, and the sizes of its tensors.
 // Output: the same with `[B, S, W]` between the two views, where all nodes there treat rows alike.
@@ -101,7 +101,8 @@ class RowSeparator {
   }
 
   // The leading dimensions of an operand that a view joins, if one that varies is behind others. Of
-  // the last of them it may take a part, `[S, B * 4, W]` as `[S * B, 4 * W]`, or join others behind.
+  // the last of them it may take a part, `[S, B * 4, W]` as `[S * B, 4 * W]`, or join others
+  // behind.
   std::optional<JoinedRows> joins(TensorId operand, TensorId result) const {
     const SizeShape& from = sizes_of(operand);
     const SizeShape& to = sizes_of(result);

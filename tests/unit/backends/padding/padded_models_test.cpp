@@ -187,7 +187,8 @@ TEST_CASE("rows of several texts that views join and part again", "[padding]") {
 }
 
 TEST_CASE("multi-head attention of several texts, heads and texts joined", "[padding]") {
-  check_sizes(R"(
+  check_sizes(
+      R"(
     size B 1..3; size S 1..7; input x [S,B,8]; input k [B,2,S,4]; weight w [6,8]
     h = view(x) [S,"B*2",4] {"size": ["S", "B*2", 4]}
     q = transpose.int(h) ["B*2",S,4] {"dim0": 0, "dim1": 1}
@@ -200,8 +201,8 @@ TEST_CASE("multi-head attention of several texts, heads and texts joined", "[pad
     g = linear(f, w) ["B*S",6]
     z = view(g) [S,B,6] {"size": ["S", "B", 6]}
     output y; output z)",
-              {{"B", 3}, {"S", 7}},
-              {{{"B", 1}, {"S", 1}}, {{"B", 2}, {"S", 3}}, {{"B", 3}, {"S", 5}}, {{"B", 1}, {"S", 6}}});
+      {{"B", 3}, {"S", 7}},
+      {{{"B", 1}, {"S", 1}}, {{"B", 2}, {"S", 3}}, {{"B", 3}, {"S", 5}}, {{"B", 1}, {"S", 6}}});
 }
 
 TEST_CASE("indices that count from the end of what is valid", "[padding]") {
