@@ -272,6 +272,7 @@ Tensor reduce_bool(const Tensor& self, at::OptionalIntArrayRef dim, bool keepdim
 // strides of a value can differ from those in the exported program: inputs of a partition are
 // contiguous, and torch 2's kernels lay some results out differently.
 Tensor view(const Tensor& self, IntList size) { return at::reshape(self, size); }
+Tensor view_as(const Tensor& self, const Tensor& other) { return at::reshape(self, other.sizes()); }
 
 Tensor squeeze_dims(const Tensor& self, IntList dims) {
   const auto sorted = sorted_dims(self, dims);
@@ -477,6 +478,8 @@ constexpr Decomposition kDecompositions[] = {
 
     {"aten.view.default", "view(Tensor(a) self, SymInt[] size) -> Tensor(a)", When::kAlways,
      &boxed<&view>},
+    {"aten.view_as.default", "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", When::kAlways,
+     &boxed<&view_as>},
     {"aten._unsafe_view.default", "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
      When::kAlways, &boxed<&view>},
     {"aten.view_copy.default", "view_copy(Tensor self, SymInt[] size) -> Tensor", When::kAlways,
