@@ -434,6 +434,30 @@ Result evaluate_non_zero(Op& /*op*/, const Operands& in) {
   return is_small(result.shape) ? Result(result) : std::nullopt;
 }
 
+// Sizes of which some are set, as exporters write index_copy. Of indices that are not apart any may
+// count, so none does here.
+Result evaluate_scatter(Op& op, const Operands& in) {
+  if (in.size() != 3 || in[1].is_real() || in[0].shape.size() != 1 || in[2].dtype != in[0].dtype ||
+      in[1].shape != in[2].shape || in[1].shape.size() != 1 ||
+      op.text("reduction", "none") != "none") {
+    return std::nullopt;
+  }
+  if (const std::int64_t axis = op.integer("axis", 0); axis != 0 && axis != -1) return std::nullopt;
+  Numbers result = in[0];
+  const auto count = static_cast<std::int64_t>(result.size());
+  std::vector<bool> is_set(result.size(), false);
+  for (std::size_t i = 0; i < in[1].ints.size(); ++i) {
+    const std::int64_t index = in[1].ints[i] < 0 ? in[1].ints[i] + count : in[1].ints[i];
+    if (index < 0 || index >= count) return std::nullopt;
+    const auto at = static_cast<std::size_t>(index);
+    if (is_set[at]) return std::nullopt;
+    is_set[at] = true;
+    if (result.is_real()) result.reals[at] = in[2].reals[i];
+    if (!result.is_real()) result.ints[at] = in[2].ints[i];
+  }
+  return result;
+}
+
 struct EvaluationRow {
   Result (*evaluate)(Op& op, const Operands& in);
   std::size_t operands;  ///< at most
@@ -473,6 +497,7 @@ const std::map<std::string_view, EvaluationRow>& evaluations() {
       {"ReduceProd", {evaluate_reduce, 2}},
       {"ReduceSum", {evaluate_reduce, 2}},
       {"Relu", {evaluate_unary, 1}},
+      {"ScatterElements", {evaluate_scatter, 3}},
       {"Sqrt", {evaluate_unary, 1}},
       {"Sub", {evaluate_binary, 2}},
       {"Transpose", {evaluate_transpose, 1}},

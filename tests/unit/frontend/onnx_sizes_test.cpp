@@ -295,3 +295,25 @@ TEST_CASE("onnx: a row that a model picks does not say how many there are", "[fr
     check_binding(model, graph, {{"batch", 2}, {"length", 9}}, {"batch=2", "length=9"});
   }
 }
+
+TEST_CASE("onnx: sizes of which one is set are known", "[frontend]") {
+  const auto import = [](const std::vector<std::int64_t>& places,
+                         const std::vector<std::int64_t>& sizes) {
+    const auto count = static_cast<std::int64_t>(places.size());
+    return import_bytes(onnx_model(Proto()
+                                       .message(1, onnx_node("Shape", {"x"}, {"shape"}))
+                                       .message(1, onnx_node("ScatterElements",
+                                                             {"shape", "places", "sizes"}, {"to"}))
+                                       .message(1, onnx_node("Expand", {"row", "to"}, {"y"}))
+                                       .message(5, onnx_integers("places", {count}, places))
+                                       .message(5, onnx_integers("sizes", {count}, sizes))
+                                       .message(11, onnx_value("x", {5, 4}))
+                                       .message(11, onnx_value("row", {1, 4}))
+                                       .message(12, onnx_value("y", {3, 4})))
+                            .text());
+  };
+  const Imported one = import({-2}, {3});
+  CHECK(one.errors.empty());
+  CHECK(one.graph.tensor(one.graph.graph_outputs()[0]).shape == Shape{3, 4});
+  CHECK(import({0, 0}, {3, 7}).errors.find("has to be known at import") != std::string::npos);
+}
