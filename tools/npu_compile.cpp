@@ -28,21 +28,21 @@ ExitStatus compile_document(Tool& tool, npu::cli::CompileOptions& options) {
   const bool is_quantized = options.precision.asked(tool);
   options.model.measure_precision = tool.wants_report();
   options.model.compile.control.blob_folder = tool.output_folder();
+  if (is_quantized) tool.refuse({"--tune"}, "does not go with --quantize");
+  options.tuning.read(options.model);
   if (options.entries.wanted()) {
-    return compile_documents(tool, options.entries, options.buckets, options.model,
+    return compile_documents(tool, options.entries, options.buckets, options.model, options.tuning,
                              options.deadline);
   }
   if (options.buckets.wanted()) {
-    tool.refuse({"--tune"}, "does not go with --buckets");
     return compile_buckets(tool, options.buckets, options.model,
-                           is_quantized ? &options.precision : nullptr, options.deadline);
+                           is_quantized ? &options.precision : nullptr, options.tuning,
+                           options.deadline);
   }
   npu::Graph& graph = tool.input().read_graph();
   if (is_quantized) {
-    tool.refuse({"--tune"}, "does not go with --quantize");
     return compile_int8(tool, graph, options.precision, options.model, options.deadline);
   }
-  options.tuning.read(options.model);
   npu::CompileModelResult result = npu::cli::compile_interruptibly(
       graph, options.model, options.deadline, tool.verbosity() < 0, tool.diagnostics());
   tool.stop_on_errors();
@@ -50,7 +50,7 @@ ExitStatus compile_document(Tool& tool, npu::cli::CompileOptions& options) {
   if (tool.verbosity() > 0) tool.report(npu::format_kernel_report(result.model));
   const ExitStatus status = tool.check_asserts(npu::compile_metrics(result.report));
   tool.write_bundle(result.content);
-  options.tuning.write(tool, result.model);
+  options.tuning.write(tool, result.content);
   return status;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "npu/support/error.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
@@ -115,14 +116,17 @@ Json tuning_options(const TuningTable& table) {
   return json;
 }
 
-std::size_t add_measured(TuningTable& table, const CompiledModel& model) {
+std::size_t add_measured(TuningTable& table, const BundleContent& content) {
   std::size_t count = 0;
-  for (const CompiledPartition& partition : model.partitions) {
-    const Json* measured = find_member(*partition.report, "tuned");
-    if (measured == nullptr || !measured->is_object()) continue;
-    const std::string name = "the report of backend '" + partition.backend + "'";
-    for (auto& [kernel, sizes] : read_kernels(*measured, name, "/tuned")) {
-      if (table.devices[partition.fingerprint].emplace(kernel, sizes).second) ++count;
+  for (const BundleContent::Entry& entry : content.entries) {
+    for (const BundleContent::PartitionPiece& piece : entry.partitions) {
+      const BundlePartition& partition = piece.entry;
+      const Json* measured = member_object(*partition.report, "tuned");
+      if (measured == nullptr) continue;
+      const std::string name = "the report of backend '" + partition.backend + "'";
+      for (auto& [kernel, sizes] : read_kernels(*measured, name, "/tuned")) {
+        if (table.devices[partition.fingerprint].emplace(kernel, sizes).second) ++count;
+      }
     }
   }
   return count;

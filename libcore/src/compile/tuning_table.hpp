@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "npu/compile/compiler.hpp"
+#include "npu/compile/bundle.hpp"
 #include "npu/support/json.hpp"
 
 namespace npu {
@@ -30,7 +30,7 @@ Json to_json(const TuningTable& table);
 /// The options with which backends use a table and measure what it lacks; see
 /// CompileOptions::backend_options.
 Json tuning_options(const TuningTable& table);
-/// Adds what the compile measured; returns how many kernels that was.
-std::size_t add_measured(TuningTable& table, const CompiledModel& model);
+/// Adds what the compile of a bundle measured; returns how many kernels that was.
+std::size_t add_measured(TuningTable& table, const BundleContent& content);
 
 }  // namespace npu

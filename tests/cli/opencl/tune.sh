@@ -38,3 +38,25 @@ npu-compile plan.json --random-weights 0 --tune tuning.json -o refused.npub 2>me
 echo "exit $?"
 sed 's/opencl [^/]*nt:/…/; s,/devices/.*/0:,PLACE:,' message
 [ -e refused.npub ] || echo "nothing written"
+
+echo "entries: kernels at their sizes, those of several once"
+sed 's/\[3, /["S", /; $s/}/, "npu": {"version": 1, "symbols": {"S": {"min": 1, "max": 64, "of": [["x", 0]]}}}}/' \
+  "$CASES/opencl/product.json" >sizes.json
+compile_entries() { npu-compile -q --target opencl --devices gpu --random-weights 0 --no-cache "$@"; }
+bundle() {
+  compile_entries --tune entries.json --report "$@" 2>table
+  echo "exit $? $(grep '^tuned' table)"
+  tr -d ' \n' <entries.json | grep -o 'm[0-9]*n8k1200nt' | sort
+}
+bundle --buckets S=4 --bucket S=3 sizes.json -o sizes.npub --assert 'entries==2' --assert 'weights_copies==1'
+bundle --buckets S=3,4 sizes.json -o again.npub
+compile_entries --buckets S=4 sizes.json -o plain.npub
+for rows in 2 4; do
+  npu-run plain.npub --bind S=$rows --random-inputs 0 --outputs y.safetensors >report
+  npu-run sizes.npub --bind S=$rows --random-inputs 0 --expect y.safetensors >report
+  echo "$rows rows: exit $? $(comparison expect <report) $(grep -o '"entry": *"[^"]*"' report)"
+done
+rm entries.json
+bundle --entry a="$CASES/opencl/product.json" --entry b=sizes.json --buckets S=3,4 -o documents.npub
+echo "programs that measured: $(npu-compile --info documents.npub | grep -c '"tuned"')"
+try npu-compile --tune t.json --quantize int8 --calibrate x.npy --buckets S=3 sizes.json -o refused.npub

@@ -122,7 +122,7 @@ void add_bucket_options(Tool& tool, BucketOptions& options) {
 
 ExitStatus compile_buckets(Tool& tool, const BucketOptions& buckets,
                            const CompileModelOptions& options, const CompilePrecision* precision,
-                           std::optional<double> deadline) {
+                           TuningFile& tuning, std::optional<double> deadline) {
   std::vector<SizeBindings> list;
   if (!buckets.is_auto()) list = buckets.list();
   Template model = tool.input().read_sizes();
@@ -170,6 +170,7 @@ ExitStatus compile_buckets(Tool& tool, const BucketOptions& buckets,
   }
   const ExitStatus status = tool.check_asserts(metrics);
   tool.write_bundle(result.content);
+  tuning.write(tool, result.content);
   return status;
 }
 

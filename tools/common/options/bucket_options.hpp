@@ -8,6 +8,7 @@
 #include "ir/size_expression.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "options/compile_precision.hpp"
+#include "options/tuning_file.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {
@@ -34,6 +35,6 @@ void add_bucket_options(Tool& tool, BucketOptions& options);
 /// quantized, once for all of them.
 ExitStatus compile_buckets(Tool& tool, const BucketOptions& buckets,
                            const CompileModelOptions& options, const CompilePrecision* precision,
-                           std::optional<double> deadline);
+                           TuningFile& tuning, std::optional<double> deadline);
 
 }  // namespace npu::cli

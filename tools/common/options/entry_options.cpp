@@ -116,13 +116,13 @@ void add_entry_options(Tool& tool, EntryOptions& options) {
 }
 
 ExitStatus compile_documents(Tool& tool, const EntryOptions& entries, const BucketOptions& buckets,
-                             const CompileModelOptions& options, std::optional<double> deadline) {
+                             const CompileModelOptions& options, TuningFile& tuning,
+                             std::optional<double> deadline) {
   if (entries.texts.size() < 2) {
     throw Error(ErrorCode::kUsage,
                 "--entry: expected at least two documents; give a single one as GRAPH");
   }
-  tool.refuse({"--bucket", "--lengths", "--tune", "--quantize", "--freeze"},
-              "does not go with --entry");
+  tool.refuse({"--bucket", "--lengths", "--quantize", "--freeze"}, "does not go with --entry");
   tool.input().refuse_path("--entry names what is compiled");
   if (buckets.is_auto()) {
     throw Error(ErrorCode::kUsage, "--buckets NAME=auto:K does not go with --entry");
@@ -140,6 +140,7 @@ ExitStatus compile_documents(Tool& tool, const EntryOptions& entries, const Buck
   tool.report(format_entries_report(result));
   const ExitStatus status = tool.check_asserts(entries_metrics(result));
   tool.write_bundle(result.content);
+  tuning.write(tool, result.content);
   return status;
 }
 

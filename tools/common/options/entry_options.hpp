@@ -7,6 +7,7 @@
 
 #include "npu/runtime/compile_model.hpp"
 #include "options/bucket_options.hpp"
+#include "options/tuning_file.hpp"
 #include "tool.hpp"
 
 namespace npu::cli {
@@ -23,6 +24,7 @@ void add_entry_options(Tool& tool, EntryOptions& options);
 /// Compiles the documents of --entry, each for those of the sizes of --buckets that it has, and
 /// writes the bundle.
 ExitStatus compile_documents(Tool& tool, const EntryOptions& entries, const BucketOptions& buckets,
-                             const CompileModelOptions& options, std::optional<double> deadline);
+                             const CompileModelOptions& options, TuningFile& tuning,
+                             std::optional<double> deadline);
 
 }  // namespace npu::cli

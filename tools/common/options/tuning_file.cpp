@@ -28,9 +28,9 @@ void TuningFile::read(CompileModelOptions& options) {
   options.compile.backend_options.update(tuning_options(table_));
 }
 
-void TuningFile::write(Tool& tool, const CompiledModel& model) {
+void TuningFile::write(Tool& tool, const BundleContent& content) {
   if (path_.empty()) return;
-  const std::size_t count = add_measured(table_, model);
+  const std::size_t count = add_measured(table_, content);
   tool.report("tuned " + std::to_string(count) + " kernels\n");
   std::error_code ignored;
   if (count == 0 && std::filesystem::exists(path_, ignored)) return;

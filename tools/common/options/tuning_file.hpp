@@ -4,6 +4,7 @@
 #include <string>
 
 #include "compile/tuning_table.hpp"
+#include "npu/compile/bundle.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "tool.hpp"
 
@@ -16,7 +17,7 @@ class TuningFile {
   /// Reads the file, if there is one yet, and lets the compile use it. Nothing without --tune.
   void read(CompileModelOptions& options);
   /// Adds what was measured to the file, and says how much that was.
-  void write(Tool& tool, const CompiledModel& model);
+  void write(Tool& tool, const BundleContent& content);
 
  private:
   std::string path_;

@@ -3,7 +3,8 @@
 // sizes and compiles what comes out, as any document; of a decoder, a choice of several tokens
 // gives a second entry for the token loop, with one row of logits. Entries are compiled one after
 // another, in the order of documents and sizes, so the bundle does not depend on how sizes were
-// asked for; what they have in common is found when the bundle is written. The cost is that of the
+// asked for; what they have in common is found when the bundle is written, but for sizes of kernels
+// that a backend measures, which go from each entry to those behind it. The cost is that of the
 // backends.
 #include "runtime/entries/compile_entries.hpp"
 
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "compile/join_entries.hpp"
@@ -73,6 +75,21 @@ std::vector<KnownPartitions> joined_partitions(std::vector<PreparedEntry>& prepa
   // One device for all.
   for (PreparedEntry& each : prepared) each.compile.folded.devices = devices;
   return known;
+}
+
+/// Tells the entries behind one what it has measured (npu-compile --tune): a kernel of several is
+/// measured once, and has the same sizes in all of them. A device that was opened without that
+/// opens again.
+void pass_on_measured(const BundleContent::Entry& entry, std::span<PreparedEntry> later) {
+  for (const BundleContent::PartitionPiece& piece : entry.partitions) {
+    const Json* measured = member_object(*piece.entry.report, "tuned");
+    if (measured == nullptr) continue;
+    for (PreparedEntry& each : later) {
+      Json& tuning = each.compile.options.backend_options["tuning"];
+      tuning[piece.entry.fingerprint].update(*measured);
+      each.compile.folded.devices.erase(piece.entry.device);
+    }
+  }
 }
 
 void add_to_total(const CompileReport& report, CompileReport& total) {
@@ -246,6 +263,7 @@ CompileEntriesResult compile_entries(std::vector<DocumentToCompile> documents,
     entry.bound = from.bound;
     entry.predicted_us = us;
     entry.has_last_row = from.has_last_row;
+    pass_on_measured(entry, std::span(prepared).subspan(i + 1));
     if (result.entries.empty()) {
       result.content = std::move(compiled.content);
     } else {
