@@ -25,23 +25,22 @@ ExitStatus describe(Tool& tool) {
 }
 
 ExitStatus compile_document(Tool& tool, npu::cli::CompileOptions& options) {
-  const bool is_quantized = options.precision.asked(tool);
+  const auto* precision = options.precision.asked(tool) ? &options.precision : nullptr;
   options.model.measure_precision = tool.wants_report();
   options.model.compile.control.blob_folder = tool.output_folder();
-  if (is_quantized) tool.refuse({"--tune"}, "does not go with --quantize");
+  if (precision != nullptr) tool.refuse({"--tune"}, "does not go with --quantize");
   options.tuning.read(options.model);
   if (options.entries.wanted()) {
-    return compile_documents(tool, options.entries, options.buckets, options.model, options.tuning,
-                             options.deadline);
+    return compile_documents(tool, options.entries, options.buckets, options.model, precision,
+                             options.tuning, options.deadline);
   }
   if (options.buckets.wanted()) {
-    return compile_buckets(tool, options.buckets, options.model,
-                           is_quantized ? &options.precision : nullptr, options.tuning,
+    return compile_buckets(tool, options.buckets, options.model, precision, options.tuning,
                            options.deadline);
   }
   npu::Graph& graph = tool.input().read_graph();
-  if (is_quantized) {
-    return compile_int8(tool, graph, options.precision, options.model, options.deadline);
+  if (precision != nullptr) {
+    return compile_int8(tool, graph, *precision, options.model, options.deadline);
   }
   npu::CompileModelResult result = npu::cli::compile_interruptibly(
       graph, options.model, options.deadline, tool.verbosity() < 0, tool.diagnostics());

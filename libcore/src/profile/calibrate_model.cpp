@@ -87,7 +87,7 @@ class Calibrator {
   TensorRanges run() {
     ranges_.model = graph_.model_name();
     ranges_.model_digest = model_digest(graph_);
-    const SampleFiles samples(graph_, options_.samples, diagnostics_);
+    const SampleFiles samples(graph_, options_.samples, options_.states, diagnostics_);
     const bool has_target = graph_.npu_member("target") != nullptr;
     const Target target = has_target && options_.target.empty()
                               ? graph_target(graph_)
@@ -133,13 +133,14 @@ class Calibrator {
       tell("samples", sample, samples.count());
       const std::vector<Tensor> inputs = samples.read(sample);
       const std::vector<Tensor> outputs = executor.run(inputs, nullptr);
+      if (options_.outputs) options_.outputs(samples.count(), outputs);
       for (std::size_t i = 0; i < places_.size(); ++i) {
         const auto [is_input, place] = places_[i];
         record(i, (is_input ? inputs : outputs)[place], sample == 0);
       }
     }
     check_finite();
-    add_products(graph_, weights, moments_, ranges_);
+    add_products(graph_, weights, moments_, options_.factors, ranges_);
   }
 
   /// A tensor that held no number in any sample has no range. One that was infinite throughout may

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "ir/restore_sizes.hpp"
+#include "ir/states_section.hpp"
 #include "npu/runtime/executor.hpp"
 #include "profile/calibrate_model.hpp"
 #include "profile/sample_files.hpp"
@@ -19,6 +20,7 @@
 #include "runtime/entries/choose_entry.hpp"
 #include "runtime/entries/sized_request.hpp"
 #include "runtime/report_numbers.hpp"
+#include "runtime/session/step_tensors.hpp"
 #include "support/text.hpp"
 
 namespace npu {
@@ -103,6 +105,41 @@ std::optional<FloatComparison> summary_of(const std::vector<OutputError>& output
   return summary;
 }
 
+/// What some states are behind each sample.
+class StateRecorder {
+ public:
+  StateRecorder(const Graph& graph, const std::set<std::string>& names) {
+    Diagnostics known;  // the reader has told them
+    const std::vector<TensorId>& outputs = graph.graph_outputs();
+    for (const State& state : read_states(graph, known)) {
+      if (state.output.empty() || !names.contains(state.name)) continue;
+      const auto found = std::find(outputs.begin(), outputs.end(), graph.find_tensor(state.output));
+      states_.emplace_back(state.name, static_cast<std::size_t>(found - outputs.begin()));
+    }
+  }
+
+  void add(std::int64_t samples, const std::vector<Tensor>& outputs) {
+    std::vector<Tensor> values;
+    for (const auto& [name, place] : states_) values.push_back(outputs[place]);
+    if (!stack_) stack_.emplace(samples);
+    stack_->add(values);
+  }
+
+  std::vector<NamedTensor> take() {
+    std::vector<NamedTensor> named;
+    if (!stack_) return named;
+    std::vector<Tensor> values = stack_->take();
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      named.push_back({states_[i].first, std::move(values[i])});
+    }
+    return named;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::size_t>> states_;  // with places among the outputs
+  std::optional<OutputStack> stack_;
+};
+
 class QuantizedCompiler {
  public:
   QuantizedCompiler(Graph& graph, const CompileQuantizedOptions& options, Diagnostics& diagnostics)
@@ -114,12 +151,17 @@ class QuantizedCompiler {
     return compile(original);
   }
 
-  /// For a graph that is `model`, bound to `sizes`.
-  QuantizedTemplate run(const Template& model, const SizeBindings& sizes) {
+  /// For the graph of a document, bound to `sizes`.
+  QuantizedDocument run(DocumentToCompile document, const SizeBindings& sizes) {
     const Graph original = graph_;
-    QuantizedTemplate quantized;
+    QuantizedDocument quantized{std::move(document), {}};
     if (!quantize()) return quantized;
-    quantized.model = restored_template(model, graph_, sizes, diagnostics_);
+    std::optional<Template>& model = quantized.document.model;
+    if (model) {
+      model = restored_template(*model, graph_, sizes, diagnostics_);
+    } else {
+      quantized.document.graph = graph_;
+    }
     if (!diagnostics_.has_errors()) quantized.sample = compile(original);
     return quantized;
   }
@@ -137,11 +179,17 @@ class QuantizedCompiler {
     const ProgressCallback& tell = options_.model.compile.control.progress;
     CalibrateOptions calibrate;
     calibrate.samples = options_.samples;
+    calibrate.states = options_.states;
+    calibrate.factors = options_.factors;
     calibrate.target = options_.model.where.target;
     calibrate.weights = options_.model.weights;
     calibrate.threads = options_.model.compile.threads;
     // Only a budget of errors asks for those of each op.
     if (!options_.precision.max_error) calibrate.error_samples = 0;
+    StateRecorder recorder(graph_, options_.wanted_states);
+    calibrate.outputs = [&](std::int64_t samples, const std::vector<Tensor>& outputs) {
+      recorder.add(samples, outputs);
+    };
     const TensorRanges ranges = calibrate_model(
         graph_, calibrate,
         [&](double done, const std::string& what) {
@@ -149,6 +197,8 @@ class QuantizedCompiler {
         },
         diagnostics_);
     if (diagnostics_.has_errors()) return false;
+    result_.states = recorder.take();
+    result_.factors = weight_factors(graph_, ranges);
     QuantizeOptions precision = options_.precision;
     precision.target = options_.model.where.target;
     // Unlike a document, a bundle is for this machine.
@@ -164,7 +214,7 @@ class QuantizedCompiler {
     options.measure_precision = false;
     Diagnostics ignored;  // the same as those of the model itself
     const CompileModelResult exact = compile_model(graph, options, ignored);
-    const SampleFiles samples(graph, options_.samples, ignored);
+    const SampleFiles samples(graph, options_.samples, options_.states, ignored);
     LoadedModel reference(graph, exact, options.compile);
     LoadedModel model(graph_, result_.model, options_.model.compile);
     const std::int64_t count = std::min(samples.count(), options_.compared_samples);
@@ -191,9 +241,8 @@ CompileQuantizedResult compile_quantized(Graph& graph, const CompileQuantizedOpt
   return QuantizedCompiler(graph, options, diagnostics).run();
 }
 
-QuantizedTemplate quantize_template(const Template& model, const CompileQuantizedOptions& options,
-                                    Diagnostics& diagnostics) {
-  auto shapes = shapes_in(options.samples, model);
+SizeBindings sample_sizes(const Template& model, const std::vector<InputFile>& samples) {
+  auto shapes = shapes_in(samples, model);
   for (auto& [name, shape] : shapes) {
     const SizeShape* stated = model.shape(name);
     // The samples of a file lie one behind the other.
@@ -208,9 +257,20 @@ QuantizedTemplate quantize_template(const Template& model, const CompileQuantize
   if (const auto fault = model.symbols().fault(sizes)) {
     throw Error(ErrorCode::kUsage, "--calibrate: " + *fault, {.file = model.file()});
   }
-  Graph graph = bind_sizes(model, sizes, diagnostics);
-  if (diagnostics.has_errors()) return {};
-  return QuantizedCompiler(graph, options, diagnostics).run(model, sizes);
+  return sizes;
+}
+
+QuantizedDocument quantize_document(DocumentToCompile document,
+                                    const CompileQuantizedOptions& options,
+                                    Diagnostics& diagnostics) {
+  SizeBindings sizes;
+  if (document.model) {
+    sizes = sample_sizes(*document.model, options.samples);
+    document.graph = bind_sizes(*document.model, sizes, diagnostics);
+    if (diagnostics.has_errors()) return {std::move(document), {}};
+  }
+  Graph graph = std::exchange(document.graph, {});
+  return QuantizedCompiler(graph, options, diagnostics).run(std::move(document), sizes);
 }
 
 std::string quantized_summary(const CompileQuantizedResult& result) {

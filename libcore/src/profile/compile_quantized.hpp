@@ -4,15 +4,19 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ir/bind_sizes.hpp"
+#include "npu/device/blob.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/runtime/compile_model.hpp"
 #include "npu/runtime/run_model.hpp"
 #include "npu/support/error.hpp"
 #include "passes/quantize/quantize.hpp"
+#include "profile/product_ranges.hpp"
+#include "runtime/entries/compile_entries.hpp"
 
 namespace npu {
 
@@ -21,6 +25,9 @@ struct CompileQuantizedOptions {
   CompileModelOptions model;  ///< its target is that of calibration and precisions as well
   QuantizeOptions precision;
   std::vector<InputFile> samples;
+  std::vector<NamedTensor> states = {};      ///< samples of states, see SampleFiles
+  WeightFactors factors = {};                ///< see CalibrateOptions
+  std::set<std::string> wanted_states = {};  ///< those that the result is to have
   std::int64_t compared_samples = 16;  ///< at most, on which the result is compared with float
 };
 
@@ -34,6 +41,8 @@ struct FloatComparison {
 struct CompileQuantizedResult {
   QuantizeResult precision;
   CompileModelResult model;
+  std::vector<NamedTensor> states;       ///< those that were wanted, behind each sample in float32
+  WeightFactors factors;                 ///< of the model's weights
   std::optional<FloatComparison> error;  ///< nothing if no output has floating-point numbers
 };
 
@@ -44,16 +53,20 @@ struct CompileQuantizedResult {
 CompileQuantizedResult compile_quantized(Graph& graph, const CompileQuantizedOptions& options,
                                          Diagnostics& diagnostics);
 
-/// What comes out for sizes that vary.
-struct QuantizedTemplate {
-  Template model;                 ///< whose sizes vary as before
-  CompileQuantizedResult sample;  ///< the same at the sizes of the samples
+/// The sizes that a template has in the samples. Throws Error kUsage if they do not say one.
+SizeBindings sample_sizes(const Template& model, const std::vector<InputFile>& samples);
+
+/// A document on its way to a bundle with entries.
+struct QuantizedDocument {
+  DocumentToCompile document;     ///< a template's sizes vary as before
+  CompileQuantizedResult sample;  ///< the same compiled alone, a template at sample_sizes
 };
 
-/// Calibrates a template at the sizes that the samples have, and gives it precisions: those of
-/// tensors do not depend on sizes. Compares with float32 at these sizes. Throws what
-/// compile_quantized does, and Error kUsage if the samples do not say a size.
-QuantizedTemplate quantize_template(const Template& model, const CompileQuantizedOptions& options,
+/// Calibrates a document, a template at the sizes that the samples have, and gives it precisions:
+/// those of tensors do not depend on sizes. Compares with float32 at these sizes. Throws what
+/// compile_quantized and sample_sizes do.
+QuantizedDocument quantize_document(DocumentToCompile document,
+                                    const CompileQuantizedOptions& options,
                                     Diagnostics& diagnostics);
 
 /// One line about the share of int8 and the error.

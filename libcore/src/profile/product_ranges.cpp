@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What calibration says of the products with weights: factors for the channels that they read, and
 // corrections of their biases. The factors are those of a tensor, for all products that read it at
-// once. O(elements of the weights).
+// once; where a weight has some already, in another document, they are these. O(elements of the
+// weights).
 #include "profile/product_ranges.hpp"
 
 #include <algorithm>
@@ -29,11 +30,17 @@ bool multiplies(const Graph& graph, NodeId reader, TensorId id) {
   return weight && node.inputs[weight->data()] == id;
 }
 
+/// That of the weight which a product reads.
+const std::string& weight_name(const Graph& graph, const Node& product) {
+  return graph.tensor(weight_operand(graph, product)->tensor).name;
+}
+
 class ProductMeter {
  public:
   ProductMeter(const Graph& graph, const std::vector<Tensor>& weights,
-               const std::vector<ChannelMoments>& moments, TensorRanges& ranges)
-      : graph_(graph), weights_(weights), moments_(moments), ranges_(ranges) {}
+               const std::vector<ChannelMoments>& moments, const WeightFactors& known,
+               TensorRanges& ranges)
+      : graph_(graph), weights_(weights), moments_(moments), known_(known), ranges_(ranges) {}
 
   void run() {
     for (std::size_t i = 0; i < ranges_.tensors.size(); ++i) {
@@ -60,14 +67,29 @@ class ProductMeter {
     }
     if (nodes.empty()) return;
     double gain = 1;
-    std::vector<float> factors = choose_factors({&range.channels, &moments}, weights, gain);
-    if (gain < kLeastGain || !(gain <= TensorRange::kMostGain)) factors.clear();
+    std::vector<float> factors;
+    if (const ChannelFactors* known = known_factors(nodes)) {
+      factors = known->factors;
+      gain = known->gain;
+    } else {
+      factors = choose_factors({&range.channels, &moments}, weights, gain);
+      if (gain < kLeastGain || !(gain <= TensorRange::kMostGain)) factors.clear();
+    }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       add_product(graph_.node(nodes[i]).name, weights[i], factors, moments);
     }
     if (factors.empty()) return;
     range.factors = std::move(factors);
     range.gain = gain;
+  }
+
+  /// Null if there are none for the weight of any of the products.
+  const ChannelFactors* known_factors(const std::vector<NodeId>& products) const {
+    for (const NodeId product : products) {
+      const auto found = known_.find(weight_name(graph_, graph_.node(product)));
+      if (found != known_.end()) return &found->second;
+    }
+    return nullptr;
   }
 
   /// Nothing if its channels are not those of the range.
@@ -107,6 +129,7 @@ class ProductMeter {
   const Graph& graph_;
   const std::vector<Tensor>& weights_;
   const std::vector<ChannelMoments>& moments_;
+  const WeightFactors& known_;
   TensorRanges& ranges_;
   std::set<NodeId> seen_;
 };
@@ -128,8 +151,21 @@ bool is_read_by_matrix_product(const Graph& graph, TensorId id) {
 }
 
 void add_products(const Graph& graph, const std::vector<Tensor>& weights,
-                  const std::vector<ChannelMoments>& moments, TensorRanges& ranges) {
-  ProductMeter(graph, weights, moments, ranges).run();
+                  const std::vector<ChannelMoments>& moments, const WeightFactors& known,
+                  TensorRanges& ranges) {
+  ProductMeter(graph, weights, moments, known, ranges).run();
+}
+
+WeightFactors weight_factors(const Graph& graph, const TensorRanges& ranges) {
+  WeightFactors factors;
+  for (const Node& node : graph.nodes()) {
+    const auto weight = weight_operand(graph, node);
+    if (!weight) continue;
+    const TensorRange* range = ranges.find(graph.tensor(node.inputs[weight->data()]).name);
+    if (range == nullptr) continue;
+    factors.emplace(weight_name(graph, node), ChannelFactors{range->factors, range->gain});
+  }
+  return factors;
 }
 
 }  // namespace npu

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ir/states_section.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/tensor/safetensors.hpp"
 #include "support/signal_hooks.hpp"
@@ -34,6 +35,11 @@ std::int64_t samples_in(const Shape& data, const Shape& input) {
   return fits ? data.front() / input.front() : 0;
 }
 
+std::size_t place_of(const Graph& graph, TensorId input) {
+  const std::vector<TensorId>& inputs = graph.graph_inputs();
+  return static_cast<std::size_t>(std::find(inputs.begin(), inputs.end(), input) - inputs.begin());
+}
+
 /// Tells the system that whole pages of a mapped file are not needed for now; they are read again
 /// when somebody looks. Memory that is not mapped from a file must not come here.
 void give_back(const std::byte* begin, std::size_t size) {
@@ -47,13 +53,17 @@ void give_back(const std::byte* begin, std::size_t size) {
 }  // namespace
 
 SampleFiles::SampleFiles(const Graph& graph, const std::vector<InputFile>& files,
-                         Diagnostics& diagnostics)
-    : chunks_(graph.graph_inputs().size()), refused_(chunks_.size(), 0) {
+                         const std::vector<NamedTensor>& states, Diagnostics& diagnostics)
+    : chunks_(graph.graph_inputs().size()),
+      refused_(chunks_.size(), 0),
+      is_state_(chunks_.size(), 0),
+      is_given_(chunks_.size(), 0) {
   for (const TensorId id : graph.graph_inputs()) {
     dtypes_.push_back(graph.tensor(id).dtype);
     shapes_.push_back(graph.tensor(id).shape);
   }
   for (const InputFile& file : files) add_file(graph, file, diagnostics);
+  add_states(graph, states, diagnostics);
   count_samples(graph, diagnostics);
 }
 
@@ -74,6 +84,7 @@ void SampleFiles::add_file(const Graph& graph, const InputFile& file, Diagnostic
   }
   const SafetensorsFile tensors(file.path);
   for (const SafetensorsEntry& entry : tensors.entries()) {
+    if (file.input && entry.name != *file.input) continue;
     const TensorId id = graph.find_tensor(entry.name);
     if (id.valid() && graph.tensor(id).kind == TensorKind::kGraphInput) {
       add(graph, id, tensors.tensor(entry), file.path, diagnostics);
@@ -86,9 +97,7 @@ void SampleFiles::add_file(const Graph& graph, const InputFile& file, Diagnostic
 
 void SampleFiles::add(const Graph& graph, TensorId input, Tensor data, const std::string& file,
                       Diagnostics& diagnostics) {
-  const std::vector<TensorId>& inputs = graph.graph_inputs();
-  const auto place =
-      static_cast<std::size_t>(std::find(inputs.begin(), inputs.end(), input) - inputs.begin());
+  const std::size_t place = place_of(graph, input);
   const TensorInfo& info = graph.tensor(input);
   const std::int64_t samples =
       data.dtype() == info.dtype ? samples_in(data.shape(), info.shape) : 0;
@@ -103,10 +112,27 @@ void SampleFiles::add(const Graph& graph, TensorId input, Tensor data, const std
   chunks_[place].push_back({std::move(data), samples});
 }
 
+void SampleFiles::add_states(const Graph& graph, const std::vector<NamedTensor>& states,
+                             Diagnostics& diagnostics) {
+  Diagnostics known;  // the reader has told them
+  for (const State& state : read_states(graph, known)) {
+    if (state.input.empty()) continue;
+    const TensorId id = graph.find_tensor(state.input);
+    const std::size_t place = place_of(graph, id);
+    is_state_[place] = 1;
+    if (!chunks_[place].empty()) continue;
+    for (const NamedTensor& value : states) {
+      if (value.name != state.name) continue;
+      is_given_[place] = 1;
+      add(graph, id, value.tensor, graph.file, diagnostics);
+    }
+  }
+}
+
 void SampleFiles::count_samples(const Graph& graph, Diagnostics& diagnostics) {
   bool is_first = true;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    if (refused_[i] != 0) continue;
+    if (refused_[i] != 0 || (is_state_[i] != 0 && chunks_[i].empty())) continue;
     const std::string& name = graph.tensor(graph.graph_inputs()[i]).name;
     std::int64_t count = 0;
     for (const Chunk& chunk : chunks_[i]) count += chunk.samples;
@@ -116,18 +142,28 @@ void SampleFiles::count_samples(const Graph& graph, Diagnostics& diagnostics) {
     } else if (is_first) {
       count_ = count;
       is_first = false;
+    } else if (count != count_ && is_given_[i] != 0) {
+      diagnostics.error({.file = graph.file},
+                        std::to_string(count_) + " samples, but " + std::to_string(count) +
+                            " of the document that writes the state which input '" + name +
+                            "' is: --calibrate FILE has to hold as many for both");
+      return;
     } else if (count != count_) {
       diagnostics.error({.file = graph.file}, "input '" + name + "' has " + std::to_string(count) +
                                                   " samples, others have " +
                                                   std::to_string(count_));
     }
   }
-  if (chunks_.empty()) count_ = 1;
+  if (is_first) count_ = 1;
 }
 
 std::vector<Tensor> SampleFiles::read(std::int64_t sample) const {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    if (chunks_[i].empty()) {  // a state
+      inputs.emplace_back(dtypes_[i], shapes_[i]);
+      continue;
+    }
     std::int64_t rest = sample;
     std::size_t c = 0;
     while (rest >= chunks_[i][c].samples) rest -= chunks_[i][c++].samples;

@@ -93,3 +93,15 @@ npu-align --quantize int8 --ranges ranges.json --explain --assert 'smoothed_tens
 npu-align --verify q.json
 npu-tag q.json | npu-fuse | npu-partition | npu-run -q --inputs x.safetensors --verify cpu --atol 0.2 --rtol 0.1 >report
 echo "npu against cpu: exit $?, $(comparison verify <report)"
+# Of a weight that several documents multiply by, all are smoothed as the first, so that it is there once; another weight of
+# this name is there beside it.
+sed 's/"g": {"data": \[[^]]*\]/"g": {"data": [1, 1, 1, 1, 1, 100, 1, 1, 1, 1, 1, 1, 1, 100, 1, 1, 1, 1, 1, 1, 1, 100, 1, 1]/' outliers.json >moved.json
+sed 's/"w": {"data": \[[^,]*/"w": {"data": [0.25/' moved.json >other.json
+for document in moved other; do
+  npu-compile -q --quantize int8 --calibrate x.safetensors --entry a=outliers.json --entry b=$document.json -o ab.npub \
+    --assert 'smoothed_tensors==2' --assert 'snr_db>=30'
+  status=$?
+  bytes=$(npu-compile --info ab.npub | tr -d ' \n' | sed 's/.*"weights_bytes":\([0-9]*\).*/\1/')
+  [ $document = moved ] && one=$bytes
+  echo "outliers and $document: exit $status, weights $([ "$bytes" -ge $((one * 3 / 2)) ] && echo twice || echo once)"
+done

@@ -18,6 +18,12 @@ echo "exit $?"
 npu-run int8.npub --inputs input_ids=input_ids.npy --inputs attention_mask=attention_mask.npy --weights "$model" \
   --verify npu --rtol 0 --atol 1e-5 >report
 echo "exit $? $(grep -o '"entry": *"[^"]*"' report) $(grep -o '"padded_share":[^,]*' report)"
+echo "a decoder, whose states begin at zero:"
+matrix ids 47 68 25 67 83 23 92 86
+numbers places 0 1 2 3 4 5 6 7
+npu-compile -q --bind C=64 --buckets T=1,8 "$TESTDATA/models/decoders/decoder_tiny.json" --quantize int8 \
+  --calibrate input_ids=ids.npy --calibrate cache_position=places.npy -o decoder.npub --assert 'entries==3' --assert 'snr_db>=20'
+echo "exit $?"
 echo "without weights, and with samples that say no size:"
 npu-compile -q --bind batch=1 --buckets length=16 "$model" -o float.npub
 try npu-run float.npub --bind length=9 --random-inputs 1 --verify npu

@@ -134,10 +134,10 @@ ExitStatus compile_buckets(Tool& tool, const BucketOptions& buckets,
   if (precision != nullptr) {
     compile_interruptibly(
         options, deadline, tool.verbosity() < 0, [&](const CompileModelOptions& watched) {
-          QuantizedTemplate made =
-              quantize_template(model, precision->options(watched), tool.diagnostics());
+          QuantizedDocument made = quantize_document(
+              {.model = std::move(model)}, precision->options(watched), tool.diagnostics());
           int8 = std::move(made.sample);
-          model = std::move(made.model);
+          model = *std::move(made.document.model);
         });
     tool.stop_on_errors();
     if (tool.verbosity() >= 0) tool.complain(quantized_summary(int8));

@@ -21,7 +21,8 @@ void add_compile_precision(Tool& tool, CompilePrecision& options) {
                      options.samples.push_back(parse_input_file(text));
                  },
                  "with --quantize: samples to run the model on, safetensors, NAME=FILE.npy or "
-                 "NAME=FILE.pb; repeatable"))
+                 "NAME=FILE.pb; with --entry, ENTRY=FILE and ENTRY:NAME=FILE are for one document; "
+                 "repeatable"))
       ->type_name("FILE");
   add_quantize_choice(tool, options.choice);
 }

@@ -12,6 +12,7 @@
 #include "interruptible_compile.hpp"
 #include "options/key_value.hpp"
 #include "options/validators.hpp"
+#include "profile/quantize_documents.hpp"
 #include "runtime/entries/buckets.hpp"
 #include "runtime/entries/compile_entries.hpp"
 
@@ -105,6 +106,24 @@ class DocumentsReader {
   std::set<std::string> used_;  // sizes
 };
 
+/// Gives the documents their precisions, and says what came of it.
+Metrics quantize(Tool& tool, std::vector<DocumentToCompile>& documents,
+                 const CompilePrecision& precision, const CompileModelOptions& options,
+                 std::optional<double> deadline) {
+  std::vector<CompileQuantizedResult> results;
+  compile_interruptibly(
+      options, deadline, tool.verbosity() < 0, [&](const CompileModelOptions& watched) {
+        results = quantize_documents(documents, precision.options(watched), tool.diagnostics());
+      });
+  tool.stop_on_errors();
+  for (std::size_t d = 0; d < results.size(); ++d) {
+    const std::string name = documents[d].name + ": ";
+    if (tool.verbosity() >= 0) tool.complain(name + quantized_summary(results[d]));
+    tool.report(name + format_quantize_report(results[d].precision));
+  }
+  return quantized_documents_metrics(results);
+}
+
 }  // namespace
 
 void add_entry_options(Tool& tool, EntryOptions& options) {
@@ -116,13 +135,13 @@ void add_entry_options(Tool& tool, EntryOptions& options) {
 }
 
 ExitStatus compile_documents(Tool& tool, const EntryOptions& entries, const BucketOptions& buckets,
-                             const CompileModelOptions& options, TuningFile& tuning,
-                             std::optional<double> deadline) {
+                             const CompileModelOptions& options, const CompilePrecision* precision,
+                             TuningFile& tuning, std::optional<double> deadline) {
   if (entries.texts.size() < 2) {
     throw Error(ErrorCode::kUsage,
                 "--entry: expected at least two documents; give a single one as GRAPH");
   }
-  tool.refuse({"--bucket", "--lengths", "--quantize", "--freeze"}, "does not go with --entry");
+  tool.refuse({"--bucket", "--lengths", "--freeze"}, "does not go with --entry");
   tool.input().refuse_path("--entry names what is compiled");
   if (buckets.is_auto()) {
     throw Error(ErrorCode::kUsage, "--buckets NAME=auto:K does not go with --entry");
@@ -131,6 +150,10 @@ ExitStatus compile_documents(Tool& tool, const EntryOptions& entries, const Buck
   std::vector<DocumentToCompile> documents;
   for (const std::string& text : entries.texts) documents.push_back(reader.read(text));
   reader.check_all_used();
+  Metrics int8;
+  if (precision != nullptr) {
+    int8 = quantize(tool, documents, *precision, options, deadline);
+  }
   CompileEntriesResult result;
   compile_interruptibly(
       options, deadline, tool.verbosity() < 0, [&](const CompileModelOptions& watched) {
@@ -138,7 +161,9 @@ ExitStatus compile_documents(Tool& tool, const EntryOptions& entries, const Buck
       });
   tool.stop_on_errors();
   tool.report(format_entries_report(result));
-  const ExitStatus status = tool.check_asserts(entries_metrics(result));
+  Metrics metrics = entries_metrics(result);
+  metrics.merge(int8);
+  const ExitStatus status = tool.check_asserts(metrics);
   tool.write_bundle(result.content);
   tuning.write(tool, result.content);
   return status;

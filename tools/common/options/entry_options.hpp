@@ -7,6 +7,7 @@
 
 #include "npu/runtime/compile_model.hpp"
 #include "options/bucket_options.hpp"
+#include "options/compile_precision.hpp"
 #include "options/tuning_file.hpp"
 #include "tool.hpp"
 
@@ -22,9 +23,9 @@ struct EntryOptions {
 void add_entry_options(Tool& tool, EntryOptions& options);
 
 /// Compiles the documents of --entry, each for those of the sizes of --buckets that it has, and
-/// writes the bundle.
+/// writes the bundle; with `precision` quantized.
 ExitStatus compile_documents(Tool& tool, const EntryOptions& entries, const BucketOptions& buckets,
-                             const CompileModelOptions& options, TuningFile& tuning,
-                             std::optional<double> deadline);
+                             const CompileModelOptions& options, const CompilePrecision* precision,
+                             TuningFile& tuning, std::optional<double> deadline);
 
 }  // namespace npu::cli

@@ -22,7 +22,6 @@
 #include "tensor/onnx_tensor.hpp"
 
 namespace npu {
-namespace {
 
 std::vector<std::string> template_inputs(const Template& model) {
   std::vector<std::string> names;
@@ -34,8 +33,6 @@ std::vector<std::string> template_inputs(const Template& model) {
   }
   return names;
 }
-
-}  // namespace
 
 std::vector<std::pair<std::string, Shape>> shapes_in(const std::vector<InputFile>& files,
                                                      const Template& model) {
@@ -55,7 +52,9 @@ std::vector<std::pair<std::string, Shape>> shapes_in(const std::vector<InputFile
       add(file.input ? file.input : is_known ? std::optional(name) : std::nullopt, shape);
     } else {
       const SafetensorsFile tensors(file.path);
-      for (const SafetensorsEntry& entry : tensors.entries()) add(entry.name, entry.shape);
+      for (const SafetensorsEntry& entry : tensors.entries()) {
+        if (!file.input || entry.name == *file.input) add(entry.name, entry.shape);
+      }
     }
   }
   return shapes;

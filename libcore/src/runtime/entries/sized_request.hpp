@@ -28,7 +28,11 @@ struct SizedRequest {
   std::vector<Tensor> inputs;  ///< of `exact`
 };
 
-/// The shapes of a template's inputs in files of tensors, as far as files name them. What is wrong
+/// The names of a template's inputs; empty for one that has none.
+std::vector<std::string> template_inputs(const Template& model);
+
+/// The shapes of a template's inputs in files of tensors, as far as files name them; of safetensors
+/// with a name that tensor's alone. What is wrong
 /// with a file is told when its data is read; throws Error for one that cannot be read at all.
 std::vector<std::pair<std::string, Shape>> shapes_in(const std::vector<InputFile>& files,
                                                      const Template& model);
