@@ -21,10 +21,10 @@ namespace npu {
 /// The options of npu-profile --calibrate.
 struct CalibrateOptions {
   std::vector<InputFile> samples;
-  std::vector<NamedTensor> states;  ///< samples of states, see SampleFiles
-  WeightFactors factors;            ///< of weights that have some already
-  std::string target;               ///< in place of the document's; empty: that, or "host"
-  WeightSource weights;             ///< an empty file means `npu.weights_file`
+  std::vector<NamedTensor> states = {};  ///< samples of states, see SampleFiles
+  WeightFactors factors = {};            ///< of weights that have some already
+  std::string target;                    ///< in place of the document's; empty: that, or "host"
+  WeightSource weights;                  ///< an empty file means `npu.weights_file`
   std::int32_t threads = 0;
   std::int64_t error_samples = 4;  ///< on which each op is run in int8 alone; 0: none
   /// Called for each sample with how many there are and the outputs of the graph, and perhaps more
