@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "ir/bind_sizes.hpp"
@@ -73,10 +74,14 @@ class TemplateImport {
     const ModelProto model = parse_onnx_model(bytes_);
     const SizeRelations relations(model, bytes_, settings_);
     if (relations.open().empty()) return import_once(settings_).model;
+    SizeSubstitution named;
     for (std::size_t i = 0; i < relations.open().size(); ++i) {
-      names_.push_back(relations.open()[i].name);
-      symbols_.push_back(symbol_of(names_.back(), symbols_));
+      symbols_.push_back(symbol_of(relations.open()[i].name, symbols_));
       most_.push_back(relations.most(i));
+      named.emplace(SizeRelations::symbol(i), SizeExpression::symbol(symbols_.back()));
+    }
+    for (const auto& [name, size] : relations.sizes()) {
+      if (!settings_.bindings.contains(name)) sizes_.emplace(name, size.substitute(named));
     }
     // Most models take any size, up to the number of rows of a table; signals have some samples at
     // least, and images sizes that halve several times.
@@ -165,9 +170,8 @@ class TemplateImport {
       std::vector<SizedImport> imports;
       for (const SizeBindings& point : points) {
         Settings settings = settings_;
-        for (std::size_t i = 0; i < names_.size(); ++i) {
-          settings.bindings[names_[i]] = point.at(symbols_[i]);
-        }
+        // Also what follows from others, since a number says less of it than they do.
+        for (const auto& [name, size] : sizes_) settings.bindings[name] = size.evaluate(point);
         SizedImport imported = import_once(settings);
         if (has_errors()) {
           for (Finding& finding : findings_) finding.text += " (" + bindings_text(point) + ")";
@@ -256,8 +260,8 @@ class TemplateImport {
   Settings settings_;
   Surroundings& surroundings_;
   std::vector<Finding>& findings_;
-  std::vector<std::string> names_;    // of dimensions
-  std::vector<std::string> symbols_;  // the same, as symbols
+  std::map<std::string, SizeExpression> sizes_;  // of dimensions by their names, over symbols_
+  std::vector<std::string> symbols_;             // those that nothing else gives
   std::vector<std::optional<std::int64_t>> most_;
 };
 

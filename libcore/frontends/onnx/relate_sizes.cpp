@@ -6,7 +6,8 @@
 // Walks over the nodes once, with shapes, the elements of small integer tensors and bounds of
 // indices as expressions over the symbols, as far as they are known: what an op here does not say
 // is unknown, or what the model states. Ops whose operands must agree give equations (SizeSolver).
-// Bodies and functions are not entered. It only fills in what has no value: whether a model is
+// Of an If whose condition is frozen the branch is entered, other bodies and functions are not. It
+// only fills in what has no value: whether a model is
 // right for its sizes is for the import to say. O(nodes + attributes).
 #include "relate_sizes.hpp"
 
@@ -22,6 +23,42 @@ namespace npu::onnx {
 namespace {
 
 constexpr std::size_t kMostOpen = 64;
+constexpr int kDeepestBranch = 8;  // branches inside of each other
+
+/// The branch that a node is, if it is an If by a frozen input; null for others.
+const GraphProto* branch_of(const NodeProto& node, const Settings& settings) {
+  if (node.op_type != "If" || !own_domain(node.domain).empty() || node.inputs.size() != 1) {
+    return nullptr;
+  }
+  const auto condition = settings.frozen.find(std::string(node.inputs[0]));
+  if (condition == settings.frozen.end() || condition->second.dtype() != DType::kBool ||
+      condition->second.element_count() != 1) {
+    return nullptr;
+  }
+  const bool is_true = *condition->second.as<std::uint8_t>() != 0;
+  for (const AttributeProto& attribute : node.attributes) {
+    if (attribute.name == (is_true ? "then_branch" : "else_branch")) return attribute.graph.get();
+  }
+  return nullptr;
+}
+
+/// Runs the nodes of a graph, and of branches that are chosen in it.
+void run_nodes(const GraphProto& graph, const Settings& settings, SizeRules& rules, int depth) {
+  for (const OnnxTensor& tensor : graph.initializers) rules.add_constant(tensor.name, tensor);
+  for (const ValueProto& value : graph.values) rules.add_statement(value);
+  for (const ValueProto& value : graph.outputs) rules.add_statement(value);
+  for (const NodeProto& node : graph.nodes) {
+    const GraphProto* branch = depth < kDeepestBranch ? branch_of(node, settings) : nullptr;
+    if (branch == nullptr) {
+      rules.run(node);
+      continue;
+    }
+    run_nodes(*branch, settings, rules, depth + 1);
+    for (std::size_t i = 0; i < std::min(branch->outputs.size(), node.outputs.size()); ++i) {
+      rules.rename(branch->outputs[i].name, node.outputs[i]);
+    }
+  }
+}
 
 }  // namespace
 
@@ -88,7 +125,6 @@ void SizeRelations::relate(const ModelProto& model, std::string_view bytes,
     if (settings.bindings.contains(name)) continue;
     if (const Dim stated = rules.stated(name)) solver.equate(size, *stated);
   }
-  for (const OnnxTensor& tensor : graph.initializers) rules.add_constant(tensor.name, tensor);
   for (const ValueProto& input : graph.inputs) {
     if (constants_.contains(input.name)) continue;
     const auto frozen = settings.frozen.find(std::string(input.name));
@@ -106,9 +142,7 @@ void SizeRelations::relate(const ModelProto& model, std::string_view bytes,
     }
     rules.add_value(input.name, std::move(dims));
   }
-  for (const ValueProto& value : graph.values) rules.add_statement(value);
-  for (const ValueProto& value : graph.outputs) rules.add_statement(value);
-  for (const NodeProto& node : graph.nodes) rules.run(node);
+  run_nodes(graph, settings, rules, 0);
   solver.settle();
 }
 

@@ -28,6 +28,8 @@ class SizeRelations {
   static std::string name_of(const ValueProto& input, std::size_t axis);
   /// What a dimension is in terms of those that are open. Nothing for a name that no input has.
   std::optional<SizeExpression> size(const std::string& name) const;
+  /// All names, in terms of those that are open.
+  const std::map<std::string, SizeExpression>& sizes() const noexcept { return sizes_; }
   /// The number that it is, if it follows from those that are bound.
   std::optional<std::int64_t> number(const std::string& name) const;
   /// Those that nothing else gives a number, each once, with where it stands. Sizes are over

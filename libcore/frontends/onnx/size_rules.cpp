@@ -56,7 +56,6 @@ constexpr auto kSame = std::to_array<std::string_view>({"Abs",
                                                         "LogSoftmax",
                                                         "LpNormalization",
                                                         "Mish",
-                                                        "Neg",
                                                         "Not",
                                                         "RMSNormalization",
                                                         "Reciprocal",
@@ -165,7 +164,10 @@ void SizeRules::finish() {
     const ValueProto* value = found != stated_.end() ? found->second : nullptr;
     if (value != nullptr && value->has_shape && value->dims.size() <= kMostRank) {
       if (!result.shape) result.shape.emplace(value->dims.size());
-      if (result.shape->size() == value->dims.size()) {
+      // What is empty stands for something that a branch does not give, under its name.
+      const bool is_empty = std::any_of(result.shape->begin(), result.shape->end(),
+                                        [](const Dim& dim) { return constant_of(dim) == 0; });
+      if (result.shape->size() == value->dims.size() && !is_empty) {
         for (std::size_t d = 0; d < value->dims.size(); ++d) {
           const DimProto& dim = value->dims[d];
           // Some exporters write 0 for what they do not know.
@@ -288,6 +290,7 @@ SizeRules::Rule SizeRules::rule_of(std::string_view domain, std::string_view op)
     std::map<std::string_view, Rule> rules{{"Shape", &SizeRules::shape_op},
                                            {"Constant", &SizeRules::constant},
                                            {"ConstantOfShape", &SizeRules::constant_of_shape},
+                                           {"Neg", &SizeRules::negated},
                                            {"Range", &SizeRules::range},
                                            {"Gather", &SizeRules::gather},
                                            {"GatherND", &SizeRules::gather_nd},
@@ -333,6 +336,14 @@ void SizeRules::same() {
 
 void SizeRules::same_with_elements() { out(0) = in(0); }
 
+void SizeRules::negated() {
+  same();
+  const Dims* from = elements(0);
+  if (from == nullptr) return;
+  Dims& to = out(0).elements.emplace();
+  for (const Dim& each : *from) to.push_back(difference(number(0), each));
+}
+
 void SizeRules::elementwise() {
   std::optional<Dims> dims;
   for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
@@ -354,6 +365,7 @@ void SizeRules::elementwise() {
       }
     }
   }
+  if (op == "Where") return choose_elements();
   if (a == nullptr || b == nullptr || node_->inputs.size() != 2 || a->empty() || b->empty()) return;
   const std::size_t count = std::max(a->size(), b->size());
   if ((a->size() != count && a->size() != 1) || (b->size() != count && b->size() != 1)) return;
@@ -369,9 +381,40 @@ void SizeRules::elementwise() {
     // Sizes are not negative, so that rounding down and towards zero are one.
     if (op == "Div" && x && divisor && *divisor > 0) value = x->floor_divide(*divisor);
     if (op == "Mod" && x && divisor && *divisor > 0) value = x->modulo(*divisor);
+    if (op == "Equal") value = are_equal(x, y);
     computed.push_back(std::move(value));
   }
   out(0).elements = std::move(computed);
+}
+
+// Whether a number is not negative, whatever the sizes that it is made of.
+bool SizeRules::is_size(const SizeExpression& number) {
+  SizeRanges sizes;
+  for (const std::string& name : number.symbols()) sizes.emplace(name, SizeRange{.min = 0});
+  return number.bounds(sizes).min >= 0;
+}
+
+// 1 or 0 where that is certain.
+Dim SizeRules::are_equal(const Dim& a, const Dim& b) {
+  if (!a || !b) return std::nullopt;
+  const auto apart = (*a - *b).constant();
+  if (apart) return number(*apart == 0 ? 1 : 0);
+  const bool is_never = (constant_of(a).value_or(0) < 0 && is_size(*b)) ||
+                        (constant_of(b).value_or(0) < 0 && is_size(*a));
+  return is_never ? number(0) : std::nullopt;
+}
+
+void SizeRules::choose_elements() {
+  const Dims* condition = elements(0);
+  if (condition == nullptr || node_->inputs.size() != 3) return;
+  Dims chosen;
+  for (std::size_t i = 0; i < condition->size(); ++i) {
+    const auto is_first = constant_of((*condition)[i]);
+    const Dims* from = is_first ? elements(*is_first != 0 ? 1 : 2) : nullptr;
+    const bool fits = from != nullptr && (from->size() == condition->size() || from->size() == 1);
+    chosen.push_back(fits ? (*from)[from->size() == 1 ? 0 : i] : std::nullopt);
+  }
+  out(0).elements = std::move(chosen);
 }
 
 void SizeRules::shape_op() {
@@ -401,7 +444,18 @@ void SizeRules::constant() {
 }
 
 void SizeRules::constant_of_shape() {
-  if (const Dims* dims = elements(0); dims != nullptr && dims->size() <= kMostRank) give(*dims);
+  const Dims* dims = elements(0);
+  if (dims == nullptr || dims->size() > kMostRank) return;
+  give(*dims);
+  const auto count = dims->size() == 1 ? constant_of(dims->front()) : std::nullopt;
+  if (!count || *count < 0 || *count > kMostElements) return;
+  for (const AttributeProto& attribute : node_->attributes) {
+    if (attribute.name != "value" || attribute.tensor == nullptr) continue;
+    add_constant("", *attribute.tensor);
+    const KnownSizes one = std::exchange(values_[""], {});
+    if (!one.elements || one.elements->size() != 1) continue;
+    out(0).elements = Dims(static_cast<std::size_t>(*count), one.elements->front());
+  }
 }
 
 void SizeRules::range() {

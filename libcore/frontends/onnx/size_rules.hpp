@@ -35,6 +35,8 @@ class SizeRules {
   void add_statement(const ValueProto& value) { stated_[value.name] = &value; }
   /// The size that a text says, as an expression over the symbols; nothing if it is none.
   Dim stated(std::string_view text) const;
+  /// What is known of a value is so of another one.
+  void rename(std::string_view from, std::string_view to) { values_[to] = values_[from]; }
   /// One node, in the order of the graph.
   void run(const NodeProto& node);
 
@@ -79,6 +81,9 @@ class SizeRules {
   static Dim difference(const Dim& a, const Dim& b);
   static Dim product(const Dim& a, const Dim& b);
   bool is_one(const Dim& dim) const;
+  static bool is_size(const SizeExpression& number);
+  static Dim are_equal(const Dim& a, const Dim& b);
+  Dim quotient(const Dims& above, const Dims& below) const;
   Dims broadcast(const Dims& a, const Dims& b);
   Dim windows(const Dim& dim, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
               std::int64_t pads, bool same) const;
@@ -86,6 +91,8 @@ class SizeRules {
   // ---- Rules ----
   void same();
   void same_with_elements();
+  void negated();
+  void choose_elements();
   void elementwise();
   void shape_op();
   void constant();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ops say of sizes that move elements: gathers, slices, concatenations, reshapes.
 #include <algorithm>
+#include <set>
 
 #include "size_rules.hpp"
 #include "support/checked.hpp"
@@ -68,9 +69,16 @@ void SizeRules::slice() {
     const auto values = list(name);
     return values ? std::optional(Dims(values->begin(), values->end())) : std::nullopt;
   };
-  const auto starts = numbers(1, "starts");
-  const auto ends = numbers(2, "ends");
-  if (!starts || !ends || starts->size() != ends->size()) return;
+  auto starts = numbers(1, "starts");
+  auto ends = numbers(2, "ends");
+  if (!starts || !ends) {
+    // Of what is not known the other sizes stay.
+    const auto cut = integers(3, "axes");
+    if (!cut) return;
+    if (!starts) starts.emplace(cut->size());
+    if (!ends) ends.emplace(cut->size());
+  }
+  if (starts->size() != ends->size()) return;
   std::vector<std::int64_t> axes(starts->size());
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
   if (has(3) || list("axes")) {
@@ -94,9 +102,15 @@ void SizeRules::slice() {
     const auto place = [&](const Dim& at) -> Dim {
       const auto value = constant_of(at);
       if (value && *value < 0) return *value < -kToTheEnd ? number(0) : sum(whole, at);
+      if (at && !value && is_size(-*at)) return sum(whole, at);
       return value && *value >= kToTheEnd ? whole : at;
     };
-    const Dim length = difference(place((*ends)[i]), place((*starts)[i]));
+    const Dim end = place((*ends)[i]);
+    // As exporters cut a mask to the number of keys.
+    if (!in(0).is_constant && whole && !whole->is_constant() && end && !end->is_constant()) {
+      solver_.reaches(whole, end);
+    }
+    const Dim length = difference(end, place((*starts)[i]));
     Dim& dim = dims[static_cast<std::size_t>(axis)];
     dim = length && steps[i] >= 1
               ? Dim((*length + SizeExpression(steps[i] - 1)).floor_divide(steps[i]))
@@ -202,6 +216,42 @@ void SizeRules::squeeze() {
   if (out(0).largest.size() != 1) out(0).largest.clear();
 }
 
+// The product of some sizes by that of others. What stands on both sides cancels, such as the batch
+// of batch * rows and batch * heads; what is left has to divide by a number.
+Dim SizeRules::quotient(const Dims& above, const Dims& below) const {
+  Dim left = number(1);
+  SizeExpression divisor(1);
+  std::vector<SizeExpression> divisors;
+  for (const Dim& dim : below) {
+    if (!dim) return std::nullopt;
+    SizeExpression size = solver_.current(*dim);
+    const std::set<std::string> symbols = size.symbols();
+    const std::int64_t factor = symbols.size() == 1 ? size.linear_factor(*symbols.begin()) : 0;
+    const auto symbol = factor == 0 ? size : SizeExpression::symbol(*symbols.begin());
+    const bool is_multiple = factor > 0 && size == SizeExpression(factor) * symbol;
+    if (size.is_constant() || is_multiple) {
+      divisor = divisor * (size.is_constant() ? size : SizeExpression(factor));
+    }
+    if (!size.is_constant()) divisors.push_back(is_multiple ? symbol : std::move(size));
+  }
+  for (const Dim& dim : above) {
+    if (!dim) return std::nullopt;
+    SizeExpression size = solver_.current(*dim);
+    const auto twin = std::find_if(divisors.begin(), divisors.end(), [&](const auto& other) {
+      return other == size || (size.linear_factor(other.text()) != 0 &&
+                               size == SizeExpression(size.linear_factor(other.text())) * other);
+    });
+    if (twin != divisors.end()) {
+      size = *twin == size ? SizeExpression(1) : SizeExpression(size.linear_factor(twin->text()));
+      divisors.erase(twin);
+    }
+    left = product(left, size);
+  }
+  const std::int64_t by = *divisor.constant();
+  const bool divides = divisors.empty() && by > 0 && left->modulo(by) == 0;
+  return divides ? Dim(left->floor_divide(by)) : std::nullopt;
+}
+
 void SizeRules::reshape() {
   const Dims* wanted = elements(1);
   const Dims* dims = shape(0);
@@ -223,26 +273,7 @@ void SizeRules::reshape() {
     }
   }
   if (open) {
-    result[*open].reset();
-    // What stands on both sides cancels; the rest has to divide by a number.
-    Dim above = number(1);
-    for (const Dim& dim : dims != nullptr ? *dims : Dims(1)) {
-      const auto twin = std::find_if(others.begin(), others.end(), [&](const Dim& other) {
-        return dim && other && !dim->is_constant() &&
-               solver_.current(*dim) == solver_.current(*other);
-      });
-      if (twin != others.end()) {
-        others.erase(twin);
-      } else {
-        above = product(above, dim);
-      }
-    }
-    Dim below = number(1);
-    for (const Dim& other : others) below = product(below, other);
-    const auto divisor = constant_of(below);
-    if (above && divisor && *divisor > 0 && above->modulo(*divisor) == SizeExpression(0)) {
-      result[*open] = above->floor_divide(*divisor);
-    }
+    result[*open] = quotient(dims != nullptr ? *dims : Dims(1), others);
   }
   give(std::move(result));
 }

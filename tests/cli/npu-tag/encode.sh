@@ -31,8 +31,8 @@ states encode_hidden.json
 translate encode_hidden.json hidden.json --buckets decoder_sequence_length=1,4
 npu-run m.npub --generate 12 --source source.ids --tokens-out - | cmp - want.ids && echo "without ids to begin with, too"
 echo "both decoders in one file:"
-npu-tag -q --states --capacity 20 --freeze use_cache_branch="$models/true.npy" --bind encoder_sequence_length=16 \
-  --bind encoder_sequence_length_out=16 "$models/decoder_model_merged.onnx" -o merged.json
+npu-tag -q --states --capacity 20 --source-rows 16 --freeze use_cache_branch="$models/true.npy" "$models/decoder_model_merged.onnx" \
+  -o merged.json
 cp "$models/encoder_model.onnx" "$models/decoder_model_merged.onnx" .
 npu-tag -q --template --freeze use_cache_branch="$models/false.npy" decoder_model_merged.onnx -o first.json
 npu-tag --encode-for merged.json --cross first.json encoder_model.onnx -o encode_merged.json

@@ -37,7 +37,7 @@ Shape shape_of_input(const Proto& graph, const std::vector<std::string>& binding
   ImportOptions options;
   for (const std::string& text : bindings) add_binding(options, text);
   const Imported model = import_bytes(onnx_model(graph).text(), options);
-  CHECK(model.errors.empty());
+  CHECK(model.errors == "");
   const TensorId id = model.graph.find_tensor(input);
   REQUIRE(id.valid());
   return model.graph.tensor(id).shape;
@@ -102,6 +102,50 @@ TEST_CASE("onnx: a mask is as long as what indexes it", "[frontend]") {
   // Solved for either of them; and one that is given holds.
   CHECK(shape_of_input(graph, {"s70=3", "s53=8"}, "past") == Shape{1, 5});
   CHECK(shape_of_input(graph, {"s70=3", "s18=5", "s53=9"}, "mask") == Shape{1, 9});
+}
+
+TEST_CASE("onnx: rows of a source are one size in planes of batch and heads", "[frontend]") {
+  // view(batch * 2, -1, 4) of keys, and expand(batch * 2, rows) of a mask, as exporters write them.
+  const Proto graph =
+      Proto()
+          .message(1, onnx_node("Shape", {"keys"}, {"keys_shape"}))
+          .message(1, onnx_node("Gather", {"keys_shape", "zero"}, {"batch"}))
+          .message(1, onnx_node("Mul", {"batch", "two"}, {"planes"}))
+          .message(1, onnx_node("Unsqueeze", {"planes", "zeros"}, {"planes_list"}))
+          .message(1, onnx_node("Concat", {"planes_list", "minus", "four"}, {"flat_shape"})
+                          .message(5, onnx_int("axis", 0)))
+          .message(1, onnx_node("Reshape", {"keys", "flat_shape"}, {"flat"}))
+          .message(1, onnx_node("ReduceMax", {"flat"}, {"scores"})
+                          .message(5, onnx_ints("axes", {2}))
+                          .message(5, onnx_int("keepdims", 0)))
+          .message(1, onnx_node("Shape", {"mask"}, {"mask_shape"}))
+          .message(1, onnx_node("Gather", {"mask_shape", "ones_list"}, {"rows"}))
+          .message(1, onnx_node("Concat", {"planes_list", "rows"}, {"wanted"})
+                          .message(5, onnx_int("axis", 0)))
+          .message(1, onnx_node("ConstantOfShape", {"two_list"}, {"ones"})
+                          .message(5, Proto()
+                                          .bytes(1, "value")
+                                          .number(20, 4)
+                                          .message(5, onnx_integers("", {1}, {1}))))
+          .message(1, onnx_node("Mul", {"ones", "minus"}, {"minuses"}))
+          .message(1, onnx_node("Equal", {"wanted", "minuses"}, {"is_open"}))
+          .message(1, onnx_node("Where", {"is_open", "ones", "wanted"}, {"size"}))
+          .message(1, onnx_node("Expand", {"mask", "size"}, {"spread"}))
+          .message(1, onnx_node("Add", {"scores", "spread"}, {"y"}))
+          .message(5, onnx_integers("zero", {}, {0}))
+          .message(5, onnx_integers("two", {}, {2}))
+          .message(5, onnx_integers("zeros", {1}, {0}))
+          .message(5, onnx_integers("ones_list", {1}, {1}))
+          .message(5, onnx_integers("two_list", {1}, {2}))
+          .message(5, onnx_integers("four", {1}, {4}))
+          .message(5, onnx_integers("minus", {1}, {-1}))
+          .message(11, named_value("keys", {"batch_size", "2", "rows_out", "4"}))
+          .message(11, named_value("mask", {"1", "rows"}))
+          .message(12, named_value("y", {"planes", "rows"}));
+  CHECK(unbound(graph) ==
+        "2 sizes have no value; give each one with --bind NAME=N: 'batch_size' (dimension 0 of "
+        "input 'keys'), 'rows_out' (dimension 2 of input 'keys')\n");
+  CHECK(shape_of_input(graph, {"batch_size=3", "rows_out=5"}, "mask") == Shape{1, 5});
 }
 
 TEST_CASE("onnx: a name may say what it is", "[frontend]") {
@@ -208,6 +252,40 @@ TEST_CASE("onnx: open sizes make a template", "[frontend]") {
   const Json part = template_of(cached_attention(), {"s2=6", "batch=1"});
   CHECK(size_texts(part["graph_inputs"][2]["shape"]) == R"([1,1,"new + 6"])");
   CHECK(part["npu"]["symbols"].size() == 1);
+}
+
+TEST_CASE("onnx: what is cut to a number of rows has that many", "[frontend]") {
+  // A mask up to as many as there are keys, and the last rows of a bias, as many as there are ids.
+  const Proto graph =
+      Proto()
+          .message(1, onnx_node("Shape", {"keys"}, {"keys_shape"}))
+          .message(1, onnx_node("Gather", {"keys_shape", "ones_list"}, {"count"}))
+          .message(1, onnx_node("Slice", {"mask", "zeros", "count", "ones_list"}, {"cut"}))
+          .message(1, onnx_node("Shape", {"ids"}, {"ids_shape"}))
+          .message(1, onnx_node("Neg", {"ids_shape"}, {"begin"}))
+          .message(1, onnx_node("Slice", {"bias", "begin", "far", "zeros"}, {"last"}))
+          .message(1, onnx_node("Add", {"last", "keys"}, {"a"}))
+          .message(1, onnx_node("Add", {"a", "cut"}, {"b"}))
+          .message(1, onnx_node("Unsqueeze", {"ids", "ones_list"}, {"column"}))
+          .message(1, onnx_node("Add", {"b", "column"}, {"c"}))
+          .message(1, onnx_node("ReduceMax", {"old"}, {"most"}).message(5, onnx_ints("axes", {0})))
+          .message(1, onnx_node("Add", {"c", "most"}, {"y"}))
+          .message(5, onnx_integers("zeros", {1}, {0}))
+          .message(5, onnx_integers("ones_list", {1}, {1}))
+          .message(5, onnx_integers("far", {1}, {INT64_MAX}))
+          .message(11, named_value("ids", {"new"}))
+          .message(11, named_value("keys", {"1", "rows_out"}))
+          .message(11, named_value("old", {"past"}))
+          .message(11, named_value("bias", {"past + new", "rows_out"}))
+          .message(11, named_value("mask", {"1", "rows"}))
+          .message(12, named_value("y", {"new", "rows_out"}));
+  const Json model = template_of(graph);
+  CHECK(model["npu"]["symbols"].size() == 3);
+  CHECK(size_texts(model["graph_inputs"][4]["shape"]) == R"([1,"rows_out"])");
+  check_binding(model, graph, {{"new", 2}, {"past", 4}, {"rows_out", 5}},
+                {"new=2", "past=4", "rows_out=5", "rows=5"});
+  // Given, they may differ.
+  CHECK(shape_of_input(graph, {"new=2", "past=4", "rows_out=5", "rows=7"}, "mask") == Shape{1, 7});
 }
 
 TEST_CASE("onnx: a table of positions is as long as the longest text, not as each", "[frontend]") {
