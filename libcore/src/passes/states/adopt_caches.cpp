@@ -141,6 +141,7 @@ class Adopter : public PastTensors {
     const bool reads_past = std::any_of(node.inputs.begin(), node.inputs.end(), [&](TensorId t) {
       return follows_[t] || t == inputs_.mask;
     });
+    if (!is_followed && adds_rows(id)) return check_mask_reader(id);
     const bool is_placed = place(id, computes, reads_past);
     if (is_followed) {
       if (!computes && !reads_past && !unknown) return;
@@ -158,6 +159,24 @@ class Adopter : public PastTensors {
     if (!computes && !unknown && !reads_rows) return check_mask_reader(id);
     fates_[index_of(id.value)] = Fate::kUnknown;
     for (const TensorId output : node.outputs) unknown_.emplace(output.value, unknown.value_or(id));
+  }
+
+  /// Whether a node joins the elements of a tensor, in which there is nothing of the past, and the
+  /// number of its rows, such as ids that are no padding, counted behind those of the past.
+  bool adds_rows(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const Json* number = rows_operand(node);
+    const auto size = number == nullptr ? std::nullopt : model_.size_of(*number);
+    return size && model_.has_past(*size) && node.inputs.size() == 1 && stays(node.inputs[0]) &&
+           graph_.tensor(node.inputs[0]).dtype == graph_.tensor(node.outputs[0]).dtype &&
+           !is_floating_point(graph_.tensor(node.outputs[0]).dtype) &&
+           !model_.mentions_past(node.outputs[0]);
+  }
+  /// The number that a node adds to a tensor, or takes off, as its attributes have it.
+  const Json* rows_operand(const Node& node) const {
+    const std::string_view name = functional_name(node.op_type);
+    if (name != "add" && name != "sub") return nullptr;
+    return find_member(model_.attrs(node), "other");
   }
 
   /// Whether a placed tensor has elements for rows of the past.
@@ -290,8 +309,27 @@ class Adopter : public PastTensors {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (auto mention = operand(id, node.inputs[i])) inputs[i] = *std::move(mention);
     }
-    if (Json* attrs = find_member(copy, "attrs")) write_sizes(id, *attrs);
+    if (adds_rows(id)) {
+      write_rows_operand(node, copy);
+    } else if (Json* attrs = find_member(copy, "attrs")) {
+      write_sizes(id, *attrs);
+    }
     nodes.push_back(std::move(copy));
+  }
+
+  /// The number of rows that a node adds, as a tensor.
+  void write_rows_operand(const Node& node, Json& copy) {
+    const Formula rows = integer_formula(0, *model_.size_of(*rows_operand(node)));
+    TensorInfo info;
+    info.name = node.name + ".rows";
+    info.dtype = graph_.tensor(node.outputs[0]).dtype;
+    std::string reason;
+    auto operand = writer_->tensor(info, rows, {}, {}, reason);
+    if (!operand) return refuse(graph_.find_node(node.name), "reads a number which " + reason);
+    find_member(copy, "inputs")->push_back(*std::move(operand));
+    const std::string op = "aten." + std::string(functional_name(node.op_type)) + ".Tensor";
+    set_member(copy, "op_type", op);
+    find_member(copy, "attrs")->erase("other");
   }
 
   bool reads_cache(const Node& node) const {

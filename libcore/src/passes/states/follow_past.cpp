@@ -376,6 +376,9 @@ class NodeFormula {
   /// Ops whose result has the operand's elements at other places.
   Found rearranged() {
     if (name_ == "expand" || name_ == "broadcast_to") return argument("self");
+    if (name_ == "repeat" && stretches(model_.shape(node_.node().inputs[0]), shape_)) {
+      return argument("self");
+    }
     if (is_one_of(
             {"reshape", "view", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten"})) {
       return reshaped();

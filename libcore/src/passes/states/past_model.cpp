@@ -41,6 +41,15 @@ bool flatten(const Json& data, std::vector<double>& values) {
 
 }  // namespace
 
+bool stretches(const SizeShape& from, const SizeShape& to) {
+  if (from.size() > to.size()) return false;
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    const SizeExpression& size = to[d + to.size() - from.size()];
+    if (from[d] != size && from[d] != SizeExpression(1)) return false;
+  }
+  return true;
+}
+
 PastModel::PastModel(const Template& model, const CachePairs& caches, Diagnostics& diagnostics)
     : model_(model), caches_(caches) {
   graph_ = bind_sizes(model, model.symbols().samples().back(), diagnostics);

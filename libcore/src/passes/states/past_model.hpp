@@ -16,6 +16,9 @@
 
 namespace npu::states {
 
+/// Whether a tensor of one shape becomes one of another by dimensions of 1 that are repeated.
+bool stretches(const SizeShape& from, const SizeShape& to);
+
 /// A decoder with caches that grow, as the passes here look at it: its graph at one size, and what
 /// the template says of sizes.
 class PastModel {

@@ -35,6 +35,10 @@ class StepFinder {
     if (inputs().empty() || !has_rows_alone(shape_)) return std::nullopt;
     if (is_one_of({"slice", "narrow"})) return cut();
     if (is_one_of({"expand", "broadcast_to"})) return checked(aligned(Kind::kExpand));
+    if (is_one_of({"repeat"})) {
+      const bool is_expanded = stretches(model_.shape(inputs()[0]), shape_);
+      return is_expanded ? checked(aligned(Kind::kExpand)) : std::nullopt;
+    }
     if (is_one_of(
             {"reshape", "view", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten"})) {
       return checked(reshaped());

@@ -95,6 +95,36 @@ TEST_CASE("states: caches become states, and a batch of one", "[states]") {
   CHECK(inputs == R"(ids[1,"T"] position_ids[1,"T"] past_k[1,2,16,4] past_v[1,2,16,4] )");
 }
 
+TEST_CASE("states: ids that are no padding are counted behind the rows of the past", "[states]") {
+  // As M2M100 has it.
+  const Json document = adopted(with("x", R"(    seen = ne.Scalar(ids) [B,T] bool {"other": 1}
+    one = to.dtype(seen) [B,T] int64 {"dtype": "torch.int64"}
+    count = cumsum(one) [B,T] int64 {"dim": 1}
+    behind = add.Tensor(count) [B,T] int64 {"other": "P"}
+    place = mul.Tensor(behind, one) [B,T] int64
+    x = embedding(table, place) [B,T,8])"));
+  CHECK(ops(document).starts_with(
+      "seen(ids); one(seen); count(one); positions(position_ids); first_position(positions); "
+      "behind(count first_position); place(behind one); x(table place)"));
+  CHECK(document["nodes"][5]["op_type"] == "aten.add.Tensor");
+  CHECK_FALSE(document["nodes"][5]["attrs"].contains("other"));
+}
+
+TEST_CASE("states: a mask of ones that is repeated", "[states]") {
+  // As T5 has it: seq_ids.repeat(batch, T, 1) <= seq_ids[:, None], behind ones for the past.
+  const Json document =
+      adopted(with("mask", R"(    new = arange() [T] int64 {"end": "T", "dtype": "torch.int64"}
+    row = view(new) [1,1,T] int64 {"size": [1, 1, "T"]}
+    rows = repeat(row) [B,T,T] int64 {"repeats": ["B", "T", 1]}
+    down = view(new) [1,T,1] int64 {"size": [1, "T", 1]}
+    own = le.Tensor(rows, down) [B,T,T] bool
+    before = full() [B,T,P] bool {"size": ["B", "T", "P"], "fill_value": true, "dtype": "torch.bool"}
+    both = cat(before, own) [B,T,"P + T"] bool {"dim": 2, "_tensor_list_sizes": [2]}
+    mask = view(both) [B,1,T,"P + T"] bool {"size": ["B", 1, "T", "P + T"]})"));
+  CHECK(ops(document).find("length_mask(positions); y(q present_k present_v length_mask)") !=
+        std::string::npos);
+}
+
 TEST_CASE("states: what is no cache is told", "[states]") {
   CHECK(refusal(R"(
     size P 1..8; input x [1,P]
