@@ -11,6 +11,8 @@
 #include "passes/states/encode_document.hpp"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -66,6 +68,7 @@ class EncodeWriter {
     const Json outputs = *member_list(document_, "graph_outputs");
     if (!find_hidden(outputs) || !find_source()) return std::nullopt;
     if (cross_ != nullptr && !append_cross(wanted)) return std::nullopt;
+    find_names();
     has_mask_ = std::any_of(wanted.begin(), wanted.end(), [](const WantedState& state) {
       return names_part(state.name, "mask");
     });
@@ -116,13 +119,14 @@ class EncodeWriter {
   /// The source; masks beside it become ones.
   bool find_source() {
     Json inputs = Json::array();
+    Json nodes = Json::array();
     for (const Json& input : *member_list(document_, "graph_inputs")) {
       const std::string& name = *member_text(input, "name");
       const std::string* dtype = member_text(input, "dtype");
       const bool is_mask =
           names_part(name, "mask") && dtype != nullptr && !names_part(*dtype, "float");
       if (is_mask) {
-        prepend_ones(input);
+        nodes.push_back(ones_of(name, operand(input)));
       } else {
         inputs.push_back(input);
       }
@@ -134,6 +138,9 @@ class EncodeWriter {
     }
     source_ = *member_text(inputs[0], "name");
     set_member(document_, "graph_inputs", std::move(inputs));
+    // In front of all that read them.
+    for (Json& node : *find_member(document_, "nodes")) nodes.push_back(std::move(node));
+    set_member(document_, "nodes", std::move(nodes));
     return true;
   }
 
@@ -150,16 +157,6 @@ class EncodeWriter {
     return node_of(name, "aten.ones.default", Json::array(), output,
                    {{"size", *find_member(output, "shape")},
                     {"dtype", "torch." + *member_text(output, "dtype")}});
-  }
-
-  void prepend_ones(const Json& input) {
-    const std::string& name = *member_text(input, "name");
-    Json mention{{"name", name},
-                 {"shape", *find_member(input, "shape")},
-                 {"dtype", *member_text(input, "dtype")}};
-    Json nodes = Json::array({ones_of(name, mention)});
-    for (const Json& node : *member_list(document_, "nodes")) nodes.push_back(node);
-    set_member(document_, "nodes", std::move(nodes));
   }
 
   // ---- Cross attention ----
@@ -203,7 +200,7 @@ class EncodeWriter {
       }
     }
     if (!append_nodes(document_, part, diagnostics_)) return false;
-    for (const std::string& name : part.outputs) crossed_.push_back(name);
+    crosses_.insert(part.outputs.begin(), part.outputs.end());
     return true;
   }
 
@@ -219,8 +216,10 @@ class EncodeWriter {
   /// The tensor whose rows a state has.
   std::optional<Json> content_of(const WantedState& state, const Json& outputs) {
     for (const std::string& name : output_names(state.name)) {
-      if (std::find(crossed_.begin(), crossed_.end(), name) != crossed_.end()) {
-        return mention_of_result(kPrefix + name);
+      if (crosses_.contains(name)) {
+        const auto found = crossed_.find(kPrefix + name);
+        if (found != crossed_.end()) return found->second;
+        return refuse("'" + short_text(kPrefix + name) + "' is no result of a node");
       }
       for (const Json& output : outputs) {
         if (!name.empty() && *member_text(output, "name") == name) return operand(output);
@@ -234,13 +233,18 @@ class EncodeWriter {
                   "' of a decoder: give with --cross the one without past, which computes it");
   }
 
-  std::optional<Json> mention_of_result(const std::string& name) {
+  /// Names that are taken, and what the nodes give that came of `cross`.
+  void find_names() {
+    const auto take = [&](const Json& named) { taken_.insert(*member_text(named, "name")); };
+    for (const Json& input : *member_list(document_, "graph_inputs")) take(input);
     for (const Json& node : *member_list(document_, "nodes")) {
+      take(node);
       for (const Json& output : *member_list(node, "outputs")) {
-        if (*member_text(output, "name") == name) return operand(output);
+        take(output);
+        const std::string& name = *member_text(output, "name");
+        if (name.starts_with(kPrefix)) crossed_.emplace(name, operand(output));
       }
     }
-    return refuse("'" + short_text(name) + "' is no result of a node");
   }
 
   /// A mask [1, rows] of ones, as many as the hidden states have rows.
@@ -252,18 +256,9 @@ class EncodeWriter {
     return mention;
   }
 
-  std::string free_name(const std::string& wanted) const {
+  std::string free_name(const std::string& wanted) {
     std::string name = wanted;
-    const auto is_taken = [&] {
-      for (const Json& node : *member_list(document_, "nodes")) {
-        if (*member_text(node, "name") == name) return true;
-        for (const Json& output : *member_list(node, "outputs")) {
-          if (*member_text(output, "name") == name) return true;
-        }
-      }
-      return find_mention(document_, "graph_inputs", name) != nullptr;
-    };
-    for (int i = 1; is_taken(); ++i) name = wanted + "." + std::to_string(i);
+    for (int i = 1; !taken_.insert(name).second; ++i) name = wanted + "." + std::to_string(i);
     return name;
   }
 
@@ -322,7 +317,9 @@ class EncodeWriter {
   Json hidden_;
   std::string source_;
   bool has_mask_ = false;
-  std::vector<std::string> crossed_;  // outputs of `cross` that stand in the document
+  std::unordered_set<std::string> crosses_;        // outputs of `cross` that are wanted
+  std::unordered_map<std::string, Json> crossed_;  // mentions of what came of it, by name
+  std::unordered_set<std::string> taken_;
 };
 
 /// The states of a decoder that it only reads.
