@@ -140,7 +140,13 @@ void find_last_uses(const Graph& graph, CheckedGroups& plan) {
     if (plan.group_of[i] >= 0) {
       position = plan.groups[static_cast<std::size_t>(plan.group_of[i])].nodes.back().value;
     }
-    for (const TensorId id : graph.nodes()[i].inputs) read_at(id, position);
+    for (const TensorId id : graph.nodes()[i].inputs) {
+      read_at(id, position);
+      if (fusion_role(graph.nodes()[i].op_type) != FusionRole::kAttention) continue;
+      // An attention may read a mask of lengths in what is added to its scores.
+      const auto hidden = hidden_lengths(graph, id);
+      if (hidden) read_at(graph.node(hidden->lengths).outputs.front(), position);
+    }
   }
   for (const KernelGroup& group : plan.groups) {
     if (group.kind != Kind::kCachedAttention) continue;

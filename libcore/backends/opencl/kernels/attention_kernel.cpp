@@ -4,8 +4,8 @@
 // calculation for softmax", 2018), so that no matrix of scores is in memory. Where the mask is the
 // length of a cache, it is not read, but the positions that it follows from: a row begins and ends
 // with the keys that it sees. So does an attention over a cache that is written out in several
-// nodes, whose scores may be capped, and which may have sinks. O(queries * keys that they see *
-// (width of keys + width of values)).
+// nodes, whose scores may be capped, and which may have a bias and sinks. O(queries * keys that
+// they see * (width of keys + width of values)).
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +16,7 @@ namespace {
 
 struct Attention {
   TensorId query, key, value;
-  std::optional<TensorId> mask;
+  std::optional<TensorId> mask;  ///< or a bias
   Shape batch;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
@@ -90,6 +90,7 @@ Attention read_form(const Emitter& emitter, const CachedAttentionForm& form) {
   a.scale = form.scale;
   a.cap = form.cap;
   if (form.sinks.valid()) a.sinks = form.sinks;
+  if (form.bias.valid()) a.mask = form.bias;
   a.lengths = &emitter.model().bound(form.lengths);
   return a;
 }
@@ -308,7 +309,10 @@ std::optional<CachedAttentionForm> cached_attention_of(const Model& model,
   const auto positions = model.bound(form->lengths).tensor("positions");
   const Shape& queries = model.shape(form->query);
   const bool has_rows = !positions || model.count(*positions) == queries[queries.size() - 2];
-  return has_rows && computed == nodes ? form : std::nullopt;
+  Shape scores = queries;
+  scores.back() = model.shape(form->key).back();
+  const bool has_bias_in_place = !form->bias.valid() || form->bias_space == scores;
+  return has_rows && has_bias_in_place && computed == nodes ? form : std::nullopt;
 }
 
 GeneratedKernel written_attention_kernel(const KernelTask& task, const CachedAttentionForm& form) {

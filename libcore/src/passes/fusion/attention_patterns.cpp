@@ -454,12 +454,15 @@ void match_attention(FusionBuilder& builder, Pattern pattern) {
 
 namespace {
 
-/// The mask of lengths that an attention on the same device reads; -1 if there is none.
+/// The mask of lengths that an attention on the same device reads, or that what it adds to scores
+/// hides keys by; -1 if there is none.
 std::int32_t length_mask_of(const FusionBuilder& builder, std::int32_t n) {
   if (builder.node(n).op_type != "aten.scaled_dot_product_attention.default") return -1;
   for (const TensorId id : builder.operands(n)) {
-    const std::int32_t above = builder.producer(id);
-    const bool is_mask = above >= 0 && builder.node(above).op_type == kLengthMask;
+    std::int32_t above = builder.producer(id);
+    if (above < 0) continue;
+    if (const auto hidden = hidden_lengths(builder.graph(), id)) above = hidden->lengths.value;
+    const bool is_mask = builder.node(above).op_type == kLengthMask;
     if (is_mask && builder.same_device(above, n)) return above;
   }
   return -1;

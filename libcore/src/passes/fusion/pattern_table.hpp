@@ -41,7 +41,7 @@ inline constexpr auto kPatterns = std::to_array<FusionPattern>({
     {"scaled-attention", false, false,
      "batched products around a softmax of rows, factors, masks, lengths of 1"},
     {"cached-attention", false, false,
-     "attention whose mask is the length of a cache, also written out, with a cap and sinks"},
+     "attention whose mask is the length of a cache, also written out, with a cap, bias and sinks"},
     {"channel-gate", false, false,
      "plane means, two pointwise convolutions with activations, multiply"},
     {"written-gelu", false, false, "GELU written out by erf, or by tanh of a polynomial"},

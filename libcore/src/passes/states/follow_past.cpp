@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include "ops/hidden_score.hpp"
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
-#include "passes/states/mask_form.hpp"
 
 namespace npu::states {
 namespace {
@@ -207,7 +207,8 @@ class NodeFormula {
     const bool are_masks = !first.number() && !second.number();
     return join(first, second, [&](double x, double y) {
       const double sum = x + sign * y;
-      return are_masks && sum <= kHiddenScore ? -std::numeric_limits<double>::infinity() : sum;
+      const bool hides = are_masks && hides_score(sum, model_.graph().tensor(result_).dtype);
+      return hides ? -std::numeric_limits<double>::infinity() : sum;
     });
   }
   static std::optional<std::int64_t> integral(const Formula& formula) {

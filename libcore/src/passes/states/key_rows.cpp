@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/hidden_score.hpp"
 #include "ops/op_name.hpp"
 #include "passes/states/mask_form.hpp"
 #include "support/text.hpp"
@@ -123,12 +124,13 @@ class RuleFinder {
     std::string reason = "has a mask that does not follow from positions";
     const auto form = mask(*given, 0, reason);
     if (!form) return refused(reason);
-    const bool is_bool = model_.graph().tensor(*given).dtype == DType::kBool;
+    const DType dtype = model_.graph().tensor(*given).dtype;
+    const bool is_bool = dtype == DType::kBool;
     if (const auto number = tensors_.formula(*given)->number()) {
       if (*number == (is_bool ? 1 : 0)) return {.needs_mask = true};
     }
     const bool hides =
-        is_bool ? form->hidden == 0 && form->shown == 1 : form->hidden <= kHiddenScore;
+        is_bool ? form->hidden == 0 && form->shown == 1 : hides_score(form->hidden, dtype);
     if (!hides) return refused("has a mask that hides no key for certain");
     return {};
   }
@@ -217,10 +219,9 @@ class RuleFinder {
     std::string reason;
     const auto form = mask(*other, rank(self) - 1 - axis->dim, reason);
     if (!form) return refused(reason);
-    if (form->hidden <= kHiddenScore && is_added) {
-      return along(kHidden, *axis, self);
-    }
-    if (form->hidden > kHiddenScore && form->hidden < 0) {
+    const bool hides = hides_score(form->hidden, model_.graph().tensor(self).dtype);
+    if (hides && is_added) return along(kHidden, *axis, self);
+    if (!hides && form->hidden < 0) {
       return refused("hides keys by adding no less than " + std::to_string(form->hidden));
     }
     return along(axis->rows, *axis, self);
@@ -267,7 +268,9 @@ class RuleFinder {
       return along(kept->rows, *kept, *node_.tensor(unused));
     }
     const auto number = constant(unused);
-    if (number && *number <= kHiddenScore) return along(kHidden, *axis, self);
+    if (number && hides_score(*number, model_.graph().tensor(self).dtype)) {
+      return along(kHidden, *axis, self);
+    }
     if (number && *number == 0) return along(kZero, *axis, self);
     return refused("puts something into scores that it hides which is not the lowest number");
   }

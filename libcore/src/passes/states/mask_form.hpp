@@ -10,9 +10,6 @@
 
 namespace npu::states {
 
-/// A score that is less than this has no weight in a softmax beside any that is not hidden.
-inline constexpr double kHiddenScore = -1e8;
-
 /// Which keys a mask shows, as npu.length_mask has it, and what it holds for these and others.
 struct MaskForm {
   bool causal = false;  ///< otherwise all keys up to the last new one

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "ops/constant_ops.hpp"
+#include "ops/hidden_score.hpp"
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "passes/states/mask_form.hpp"
@@ -131,6 +132,9 @@ class StepFinder {
     form = keys ? mask_form(model_, *formula, model_.shape(id), *keys, reason) : std::nullopt;
     return form ? keys : std::nullopt;
   }
+  bool hides(double fill) const {
+    return hides_score(fill, model_.graph().tensor(node_.node().outputs.front()).dtype);
+  }
   Step hidden_by(std::size_t operand, std::size_t keys) const {
     Step step = aligned(Kind::kElements);
     const std::int32_t to = step->from[operand][keys];
@@ -146,7 +150,7 @@ class StepFinder {
     for (const std::size_t i : {0U, 1U}) {
       std::optional<MaskForm> form;
       const auto keys = mask_keys(inputs()[i], form);
-      if (keys && form->hidden <= kHiddenScore && form->shown > kHiddenScore) {
+      if (keys && hides(form->hidden) && !hides(form->shown)) {
         return hidden_by(i, *keys);
       }
     }
@@ -171,7 +175,7 @@ class StepFinder {
                bound != nullptr && bound->kind == BoundArgument::Kind::kValue) {
       number = json_number(bound->value);
     }
-    if (!number || *number > kHiddenScore) return std::nullopt;
+    if (!number || !hides(*number)) return std::nullopt;
     for (std::size_t i = 0; i < inputs().size(); ++i) {
       if (inputs()[i] == *condition) return hidden_by(i, *keys);
     }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ops/hidden_score.hpp"
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "support/json_fields.hpp"
@@ -27,7 +28,7 @@ class Matcher {
     const SizeShape& shape = model_.shape(node.outputs[0]);  // [batch, heads, rows, keys]
     const auto scores = shape.size() == 4 ? masked_scores(node.outputs[0]) : std::nullopt;
     const KeyAxis* keys = scores ? tensors_.keys(*scores) : nullptr;
-    const bool has_none = scores == node.outputs[0];  // the node is the scores
+    const bool has_none = !has_mask_;  // the softmax gets one
     if (keys == nullptr || has_none || keys->dim != 3 || model_.shape(*scores) != shape ||
         graph_.tensor(*scores).dtype != graph_.tensor(node.outputs[0]).dtype) {
       return std::nullopt;
@@ -165,9 +166,8 @@ class Matcher {
     const auto form = mask_form(model_, *formula, shape, shape.size() - 1, reason);
     if (!form) return false;
     found_.mask = *form;
-    if (graph_.tensor(id).dtype != DType::kBool) {
-      return form->shown == 0 && form->hidden <= kHiddenScore;
-    }
+    const DType dtype = graph_.tensor(id).dtype;
+    if (dtype != DType::kBool) return form->shown == 0 && hides_score(form->hidden, dtype);
     return hides_when_true ? form->shown == 0 && form->hidden == 1
                            : form->shown == 1 && form->hidden == 0;
   }
@@ -178,6 +178,7 @@ class Matcher {
     return formula != nullptr && formula->number() == 0.0;
   }
   std::optional<TensorId> without_mask(TensorId scores) {
+    has_mask_ = false;
     found_.mask = {};
     found_.mask.causal = model_.caches().fresh == SizeExpression(1);
     return scores;
@@ -207,7 +208,9 @@ class Matcher {
     const auto condition = arguments->tensor(fills ? "mask" : "condition");
     const auto hidden = number(*arguments, fills ? "value" : "other");
     const auto scores = arguments->tensor("self");
-    if (!condition || !hidden || !scores || *hidden > kHiddenScore) return std::nullopt;
+    if (!condition || !hidden || !scores || !hides_score(*hidden, graph_.tensor(*scores).dtype)) {
+      return std::nullopt;
+    }
     return is_mask(*condition, fills) ? scores : std::nullopt;
   }
 
@@ -264,6 +267,7 @@ class Matcher {
   const Graph& graph_;
   const PastTensors& tensors_;
   CacheAttention found_ = {};
+  bool has_mask_ = true;
 };
 
 }  // namespace

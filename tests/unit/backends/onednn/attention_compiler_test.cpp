@@ -246,6 +246,57 @@ TEST_CASE("onednn reads lengths where an attention over a cache is written out",
   CHECK(compiled.error_against_cpu() < 1e-5);
 }
 
+TEST_CASE("onednn adds a bias to scores over a cache", "[onednn][compiler]") {
+  const std::string form = GENERATE("in the mask", "below the mask", "planes", "op");
+  const std::int64_t queries = GENERATE(1, 3, 20);
+  const Shape result{1, 6, queries, 8};
+  const Shape scores{1, 6, queries, 70};
+  const Shape planes{6, queries, 70};
+  const Shape mask{1, 1, queries, 70};
+  GraphBuilder graph;
+  graph.input("q", result).input("k", {1, 6, 70, 8}).input("v", {1, 6, 70, 8});
+  graph.input("b", {1, 6, form == "in the mask" ? queries : 1, 70});
+  graph.node("p", "aten.arange.start", {}, Shape{queries}, {{"start", 31}, {"end", 31 + queries}},
+             "int64");
+  graph.node("m", "npu.length_mask", {"p"}, mask,
+             {{"operands", "positions"}, {"keys", 70}, {"causal", true}}, "bool");
+  if (form == "in the mask") {
+    graph.node("n", "aten.where.Scalar", {"m"}, mask, {{"self", 0.0}, {"other", -1e9}});
+    graph.node("x", "aten.add.Tensor", {"b", "n"}, scores);
+  } else if (form == "op") {
+    graph.node("x", "aten.where.ScalarOther", {"m", "b"}, scores, {{"other", "-inf"}});
+  }
+  if (form == "op") {
+    graph.node("y", "aten.scaled_dot_product_attention.default", {"q", "k", "v", "x"}, result,
+               {{"scale", 0.5}});
+  } else {
+    graph.node("t", "aten.transpose.int", {"k"}, Shape{1, 6, 8, 70}, {{"dim0", 2}, {"dim1", 3}});
+    graph.node("a", "aten.matmul.default", {"q", "t"}, scores);
+    graph.node("c", "aten.mul.Tensor", {"a"}, scores, {{"other", 0.5}});
+    if (form == "in the mask") {
+      graph.node("f", "aten.add.Tensor", {"x", "c"}, scores);
+    } else if (form == "planes") {
+      graph.node("bv", "aten.view.default", {"b"}, Shape{6, 1, 70}, {{"size", {6, 1, 70}}});
+      graph.node("cv", "aten.view.default", {"c"}, planes, {{"size", planes}});
+      graph.node("s", "aten.add.Tensor", {"cv", "bv"}, planes);
+      graph.node("sv", "aten.view.default", {"s"}, scores, {{"size", scores}});
+      graph.node("f", "aten.where.ScalarOther", {"m", "sv"}, scores, {{"other", "-inf"}});
+    } else {
+      graph.node("s", "aten.add.Tensor", {"c", "b"}, scores);
+      graph.node("f", "aten.where.ScalarOther", {"m", "s"}, scores, {{"other", "-inf"}});
+    }
+    graph.node("w", "aten.softmax.int", {"f"}, scores, {{"dim", -1}});
+    graph.node("y", "aten.matmul.default", {"w", "v"}, result);
+  }
+  graph.output("y");
+  CompiledGraph compiled(graph);
+  INFO(form << ": " << compiled.report.dump());
+  CHECK(runs_kernel(compiled, "cached-attention"));
+  CHECK(!runs_kernel(compiled, "softmax"));
+  CHECK(!runs_kernel(compiled, "attention"));
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
 TEST_CASE("onednn computes a GELU that is written out as one", "[onednn][compiler]") {
   const bool by_tanh = GENERATE(true, false);
   const Shape shape{5, 48};

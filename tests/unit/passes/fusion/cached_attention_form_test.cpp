@@ -93,3 +93,76 @@ TEST_CASE("a mask of one row is for all queries", "[fuse][cached-attention]") {
   const Graph graph = attention(true, false, 1);
   CHECK(cached_attention_form(graph, graph.find_node("y")));
 }
+
+namespace {
+
+/// An attention with a bias, and what hides keys: "added" to the bias as numbers, "chosen" in it,
+/// or "filled" into the sum, with a number; the mask says `attrs`.
+Graph biased(const std::string& form, const Json& fill, const std::string& dtype = "float32",
+             const std::string& operands = "positions") {
+  const Shape scores{1, 4, 2, 32};
+  const Shape mask{1, 1, 2, 32};
+  GraphBuilder net;
+  net.input("q", {1, 4, 2, 8}, dtype).input("k", {1, 4, 8, 32}, dtype);
+  net.input("v", {1, 4, 32, 8}, dtype).input("b", {4, 2, 32}, dtype);
+  net.input("at", {2}, "int64").input("n", {}, "int64");
+  std::vector<std::string> reads{"at"};
+  if (operands == "both") reads.emplace_back("n");
+  net.node("mask", "npu.length_mask", reads, mask,
+           {{"operands", operands}, {"keys", 32}, {"causal", true}}, "bool");
+  net.node("seen", "aten.view.default", {"mask"}, Shape{2, 32}, {{"size", {2, 32}}}, "bool");
+  net.node("p", "aten.matmul.default", {"q", "k"}, scores, {}, dtype);
+  net.node("g", "aten.mul.Tensor", {"p"}, scores, {{"other", 3.0}}, dtype);
+  std::string added = "b";
+  if (form == "added") {
+    net.node("m", "aten.where.Scalar", {"mask"}, mask, {{"self", 0.0}, {"other", fill}}, dtype);
+    net.node("mv", "aten.reshape.default", {"m"}, Shape{1, 2, 32}, {{"shape", {1, 2, 32}}}, dtype);
+    net.node("x", "aten.add.Tensor", {"b", "mv"}, Shape{4, 2, 32}, {}, dtype);
+    added = "x";
+  } else if (form == "chosen") {
+    net.node("x", "aten.where.ScalarOther", {"seen", "b"}, Shape{4, 2, 32}, {{"other", fill}},
+             dtype);
+    added = "x";
+  }
+  net.node("s", "aten.add.Tensor", {"g", added}, scores, {}, dtype);
+  std::string last = "s";
+  if (form == "filled") {
+    net.node("f", "aten.where.ScalarOther", {"mask", "s"}, scores, {{"other", fill}}, dtype);
+    last = "f";
+  }
+  net.node("w", "aten.softmax.int", {last}, scores, {{"dim", -1}}, dtype);
+  net.node("y", "aten.matmul.default", {"w", "v"}, Shape{1, 4, 2, 8}, {}, dtype).output("y");
+  return net.build();
+}
+
+}  // namespace
+
+TEST_CASE("an attention over a cache may have a bias", "[fuse][cached-attention]") {
+  const std::string form = GENERATE("added", "chosen", "filled");
+  const Graph graph = biased(form, "-inf");
+  const auto found = cached_attention_form(graph, graph.find_node("y"));
+  REQUIRE(found);
+  CHECK(graph.tensor(found->bias).name == (form == "filled" ? "b" : "x"));
+  CHECK(found->bias_space == Shape{1, 4, 2, 32});
+  CHECK(found->mask.valid() == (form == "filled"));
+  CHECK(found->scale == 3);
+  CHECK(graph.node(found->lengths).name == "mask");
+  CHECK(names(graph, found->nodes) == (form == "filled" ? "p g s f w y" : "p g s w y"));
+}
+
+TEST_CASE("numbers that hide keys of a cache", "[fuse][cached-attention]") {
+  const std::string form = GENERATE("added", "chosen", "filled");
+  const auto is_found = [&](double fill, const std::string& dtype, const std::string& operands) {
+    const Graph graph = biased(form, fill, dtype, operands);
+    return cached_attention_form(graph, graph.find_node("y")).has_value();
+  };
+  INFO(form);
+  for (const double fill : {-3.4028234663852886e38, -1e9}) {
+    CHECK(is_found(fill, "float32", "positions"));
+    // A row may see no key, and then has the weights of hidden scores.
+    CHECK_FALSE(is_found(fill, "float32", "both"));
+  }
+  CHECK_FALSE(is_found(-1e4, "float32", "positions"));
+  CHECK_FALSE(is_found(-65504.0, "float32", "positions"));
+  CHECK(is_found(-65504.0, "float16", "positions"));
+}

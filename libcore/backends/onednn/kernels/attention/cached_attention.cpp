@@ -121,6 +121,24 @@ NPU_INLINE float weigh_row(float* scores, std::int64_t count, float& most, float
   return shrink[0];
 }
 
+inline float as_float(float value) { return value; }
+inline float as_float(std::uint16_t bits) { return load(BFloat16{bits}); }
+
+/// Adds the bias of a row to its scores with `count` keys from `begin` on.
+template <typename T>
+NPU_INLINE void add_bias(const Part& part, std::int64_t row, std::int64_t begin, std::int64_t count,
+                         float* scores) {
+  const CachedAttention& call = *part.call;
+  const std::int64_t stride = call.bias_strides[1];
+  const T* from = Part::typed<T>(part.operands->bias) + call.bias_offsets[part.plane_of(row)] +
+                  part.query_of(row) * call.bias_strides[0] + begin * stride;
+  if (stride == 1) {  // a loop of its own, which becomes vectors
+    for (std::int64_t i = 0; i < count; ++i) scores[i] += as_float(from[i]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) scores[i] += as_float(from[i * stride]);
+  }
+}
+
 /// A block of keys for up to four rows.
 template <typename Isa, typename T, int kRows>
 NPU_INLINE void attend_tile(const Part& part, std::int64_t row, std::int64_t begin,
@@ -140,6 +158,7 @@ NPU_INLINE void attend_tile(const Part& part, std::int64_t row, std::int64_t beg
   for (int r = 0; r < kRows; ++r) {
     float* const each = scores + r * kBlock;
     if (call.cap != 0.0F) Isa::cap_scores(each, length, call.cap);
+    if (call.has_bias) add_bias<T>(part, row + r, begin, count, each);
     const Range range = part.range_of(row + r);
     const std::int64_t from = std::clamp<std::int64_t>(range.begin - begin, 0, length);
     const std::int64_t to = std::clamp<std::int64_t>(range.end - begin, 0, count);
@@ -212,6 +231,7 @@ NPU_INLINE void join_row(const Part& part, std::int64_t count, std::int64_t row)
   }
   const bool has_keys = total != 0.0F;
   const float factor = has_keys ? 1.0F / total : 0.0F;
+  const float blocked = call.zero_blocked ? 0.0F : std::numeric_limits<float>::quiet_NaN();
   T* const to = static_cast<T*>(static_cast<void*>(part.operands->result)) +
                 call.result_offsets[part.plane_of(row)] + part.query_of(row) * call.result_row;
   const float* const sums = part.slot.sums + row * padded(call.value_width);
@@ -221,7 +241,7 @@ NPU_INLINE void join_row(const Part& part, std::int64_t count, std::int64_t row)
       sum += load_vector<V>(sums + s * apart + c) * part.slot.most[s * apart + row];
     }
     T result[kLanes];
-    store_floats(result, has_keys ? sum * factor : V{});
+    store_floats(result, has_keys ? sum * factor : V{} + blocked);
     std::memcpy(to + c, result,
                 static_cast<std::size_t>(std::min(kLanes, call.value_width - c)) * sizeof(T));
   }
@@ -252,28 +272,59 @@ void run_anywhere(const Task& task) { run_task<cached::Anywhere>(task); }
 NPU_TARGET_AVX2 void run_avx2(const Task& task) { run_task<cached::Avx2>(task); }
 NPU_TARGET_AVX512 void run_avx512(const Task& task) { run_task<cached::Avx512>(task); }
 
+/// The keys from the first to the last one that the bias shows to any query; all if it shows none
+/// to one.
+template <typename T>
+Range keys_shown(const CachedAttention& call, const CachedAttention::Operands& operands) {
+  const std::int64_t keys = call.ranges.keys;
+  const auto is_shown = [&](T bias) { return !(as_float(bias) <= call.hidden_bias); };
+  Range shown{keys, 0};
+  const T* before = nullptr;
+  for (const std::int64_t offset : call.bias_offsets) {
+    for (std::int64_t query = 0; query < call.queries; ++query) {
+      const T* row = Part::typed<T>(operands.bias) + offset + query * call.bias_strides[0];
+      if (row == before) continue;
+      before = row;
+      const auto at = [&](std::int64_t key) { return row[key * call.bias_strides[1]]; };
+      std::int64_t begin = 0;
+      while (begin < keys && !is_shown(at(begin))) ++begin;
+      if (begin == keys) return {0, keys};
+      std::int64_t end = keys;
+      while (!is_shown(at(end - 1))) --end;
+      shown = {std::min(shown.begin, begin), std::max(shown.end, end)};
+    }
+  }
+  return shown;
+}
+Range keys_shown(const CachedAttention& call, const CachedAttention::Operands& operands) {
+  if (call.hidden_bias == 0.0F) return {0, call.ranges.keys};
+  return call.type == DType::kFloat32 ? keys_shown<float>(call, operands)
+                                      : keys_shown<std::uint16_t>(call, operands);
+}
+
 /// The keys that any of some queries looks at, from first to last.
 Range joined_range(const CachedAttention& call, const CachedAttention::Operands& operands,
-                   std::int64_t first, std::int64_t count) {
+                   Range shown, std::int64_t first, std::int64_t count) {
   Range all{call.ranges.keys, 0};
   for (std::int64_t i = first; i < first + count; ++i) {
     const Range range = call.ranges.of(i % call.queries, operands.positions, operands.valid);
     if (range.begin >= range.end) continue;
     all = {std::min(all.begin, range.begin), std::max(all.end, range.end)};
   }
+  all = {std::max(all.begin, shown.begin), std::min(all.end, shown.end)};
   return all.begin < all.end ? all : Range{};
 }
 
 /// The parts of many queries: blocks of rows.
 template <typename Body>
 void run_blocks(const CachedAttention& call, const CachedAttention::Operands& operands,
-                const Parts& parts, const Body& body) {
+                const Parts& parts, Range shown, const Body& body) {
   const std::int64_t blocks = ceil_div(parts.rows, kRowBlock);
   share_pieces(parts.groups * blocks, call.threads, [&](std::int64_t piece, int thread) {
     const std::int64_t first = piece % blocks * kRowBlock;
     const std::int64_t rows = std::min(kRowBlock, parts.rows - first);
     Task task{{&call, &operands, &parts, piece / blocks * parts.shared, first, rows,
-               joined_range(call, operands, first, rows),
+               joined_range(call, operands, shown, first, rows),
                Slot(call, parts, operands.scratch + thread * parts.slot_floats)}};
     body(task);
     task.joins = true;
@@ -284,8 +335,8 @@ void run_blocks(const CachedAttention& call, const CachedAttention::Operands& op
 /// The parts of few queries: runs of keys, and then rows whose results are joined.
 template <typename Body>
 void run_runs(const CachedAttention& call, const CachedAttention::Operands& operands,
-              const Parts& parts, const Body& body) {
-  const Range keys = joined_range(call, operands, 0, call.queries);
+              const Parts& parts, Range shown, const Body& body) {
+  const Range keys = joined_range(call, operands, shown, 0, call.queries);
   const std::int64_t first_run = keys.begin / kRun;
   const std::int64_t runs = ceil_div(keys.end, kRun) - first_run;
   const auto part_of = [&](std::int64_t group, std::int64_t run) {
@@ -336,6 +387,7 @@ CachedAttention::Operands CachedAttention::bind(Addresses addresses) const {
   operands.positions = in.next_if<const std::int64_t>(ranges.has_positions);
   operands.valid = in.next_if<const std::int64_t>(ranges.has_valid);
   operands.sinks = in.next_if<const float>(has_sinks);
+  operands.bias = in.next_if<const std::byte>(has_bias);
   operands.result = in.next<std::byte>();
   operands.scratch = in.next<float>();
   return operands;
@@ -344,10 +396,11 @@ CachedAttention::Operands CachedAttention::bind(Addresses addresses) const {
 void CachedAttention::run(const Operands& operands) const {
   const auto body = for_isa(isa, run_anywhere, run_avx2, run_avx512);
   const Parts parts(*this);
+  const Range shown = keys_shown(*this, operands);
   if (parts.is_few) {
-    run_runs(*this, operands, parts, body);
+    run_runs(*this, operands, parts, shown, body);
   } else {
-    run_blocks(*this, operands, parts, body);
+    run_blocks(*this, operands, parts, shown, body);
   }
 }
 
@@ -356,7 +409,8 @@ std::int64_t CachedAttention::visited_keys(const Operands& operands) const {
   const std::int64_t rows = parts.is_few ? parts.rows : kRowBlock;
   std::int64_t keys = 0;
   for (std::int64_t first = 0; first < parts.rows; first += rows) {
-    const Range range = joined_range(*this, operands, first, std::min(rows, parts.rows - first));
+    const Range range = joined_range(*this, operands, keys_shown(*this, operands), first,
+                                     std::min(rows, parts.rows - first));
     keys += parts.groups * (range.end - range.begin);
   }
   return keys;
@@ -389,6 +443,13 @@ Footprint footprint(const CachedAttention& kernel) {
   kernel.ranges.check(builder, kernel.queries);
   require(kernel.has_sinks == !kernel.sink_offsets.empty(), "'sink_offsets' is for sinks alone");
   if (kernel.has_sinks) builder.read(planes_span(kernel.sink_offsets, planes, 1, 1, 1, 1), kFloat);
+  require(kernel.has_bias == !kernel.bias_offsets.empty(), "'bias_offsets' is for a bias alone");
+  require(kernel.has_bias || kernel.hidden_bias == 0.0F, "'hidden_bias' is for a bias alone");
+  if (kernel.has_bias) {
+    builder.read(planes_span(kernel.bias_offsets, planes, queries, kernel.bias_strides[0], keys,
+                             kernel.bias_strides[1]),
+                 size);
+  }
   builder.write(result, size);
   const Count runs = keys.value() / kRun + 1;
   const Count each = (rows * runs + kRowBlock) * (width + values + 4 * kMostLanes);

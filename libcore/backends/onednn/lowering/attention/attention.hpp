@@ -12,7 +12,7 @@ void lower_length_mask(Lowering& lowering, const BoundNode& node);
 void lower_opposite(Lowering& lowering, const GroupContext& context, const BoundNode& node);
 /// Product, scale, mask, softmax and product.
 Lowered<Done> lower_attention_group(Lowering& lowering, const GroupContext& context);
-/// The same over a cache, with a cap and sinks.
+/// The same over a cache, with a cap, a bias and sinks.
 Lowered<Done> lower_cached_attention_group(Lowering& lowering, const GroupContext& context);
 
 }  // namespace npu::onednn

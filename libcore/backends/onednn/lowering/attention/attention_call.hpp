@@ -20,8 +20,9 @@ struct AttentionCall {
   Repeated key{};  ///< [.., S, D]
   Repeated value{};
   std::optional<Repeated> mask;
-  std::optional<Value> factor;  ///< [.., 1, 1]
-  std::optional<Value> sinks;   ///< [.., 1, 1], float32
+  std::optional<Value> factor;   ///< [.., 1, 1]
+  std::optional<Value> sinks;    ///< [.., 1, 1], float32
+  std::optional<Repeated> bias;  ///< of an attention over a cache, behind the cap
   float scale = 1.0F;
   float cap = 0.0F;
   float least_query_length = 0.0F;  ///< as the kernel has it, and the next
@@ -77,9 +78,18 @@ void set_target(const AttentionShapes& shapes, const Value& target, Kernel& kern
   kernel.result_offsets = matrices_of(view_of(target), shapes.batch)->offsets;
 }
 
+/// A tensor that broadcasts to scores of shape `space`, as a view for scores of shape `scores` that
+/// are the same matrices. Nothing if they cut it.
+std::optional<Repeated> scores_view(Lowering& lowering, TensorId tensor, DType type,
+                                    const Shape& space, const Shape& scores);
+
 /// The kernel over a cache, which reads what the mask follows from; nothing where the operands are
 /// none that it takes.
 std::optional<Value> add_cached_attention(Lowering& lowering, AttentionCall call,
                                           const KeyMask& mask, TensorId result);
+/// The same kernel over all keys that a mask of numbers does not hide, for an attention of few
+/// queries, which does not pay for packing keys and values; nothing where it is none that it takes.
+std::optional<Value> add_attention_of_few(Lowering& lowering, const AttentionCall& call,
+                                          TensorId result);
 
 }  // namespace npu::onednn

@@ -8,6 +8,7 @@
 #include "lowering/attention/attention_call.hpp"
 #include "lowering/elementwise/elementwise.hpp"
 #include "ops/op_catalogue.hpp"
+#include "passes/fusion/cached_attention_form.hpp"
 #include "passes/fusion/fusion_groups.hpp"
 #include "support/checked.hpp"
 
@@ -89,9 +90,20 @@ Value attention_target(Lowering& lowering, const AttentionShapes& shapes, DType 
   return lowering.temporary(type, layout);
 }
 
+std::optional<Repeated> scores_view(Lowering& lowering, TensorId tensor, DType type,
+                                    const Shape& space, const Shape& scores) {
+  const Repeated view = lowering.operand_view(tensor, type);
+  if (space == scores) return view;
+  Shape padded = view.shape();
+  padded.insert(padded.begin(), space.size() - padded.size(), 1);
+  const auto whole = reshaped(view, padded);
+  return whole ? reshaped(expanded(*whole, space), scores) : std::nullopt;
+}
+
 namespace {
 
 Value add_attention(Lowering& lowering, AttentionCall call, TensorId result) {
+  if (const auto found = add_attention_of_few(lowering, call, result)) return *found;
   Attention kernel;
   const AttentionShapes shapes = attention_shapes(lowering, call, result);
   const Shape key = call.key.shape();
@@ -234,18 +246,6 @@ class OperandReading {
   const KernelGroup* group_;
 };
 
-/// A mask, which broadcasts to scores of shape `space`, as a view for scores of shape `scores` that
-/// are the same matrices. Nothing if they cut it.
-std::optional<Repeated> mask_view(Lowering& lowering, TensorId mask, DType type, const Shape& space,
-                                  const Shape& scores) {
-  const Repeated view = lowering.operand_view(mask, type);
-  if (space == scores) return view;
-  Shape padded = view.shape();
-  padded.insert(padded.begin(), space.size() - padded.size(), 1);
-  const auto whole = reshaped(view, padded);
-  return whole ? reshaped(expanded(*whole, space), scores) : std::nullopt;
-}
-
 /// Masks that are added, one after the other.
 class AddedMasks {
  public:
@@ -256,7 +256,7 @@ class AddedMasks {
     if (!first_.valid()) {
       first_ = mask;
       first_space_ = space;
-      view_ = mask_view(*lowering_, mask, DType::kFloat32, space, *scores_);
+      view_ = scores_view(*lowering_, mask, DType::kFloat32, space, *scores_);
       return view_.has_value();
     }
     if (!sum_) sum_ = in_space(*lowering_, first_, first_space_, *scores_);
@@ -329,8 +329,8 @@ Lowered<Done> lower_attention_group(Lowering& lowering, const GroupContext& cont
       is_filled = true;
       call.mask_fill = static_cast<float>(selects->fill);
       call.mask_keeps = selects->keeps;
-      call.mask = mask_view(lowering, selects->truth, DType::kBool,
-                            lowering.shape(selects->elements), scores);
+      call.mask = scores_view(lowering, selects->truth, DType::kBool,
+                              lowering.shape(selects->elements), scores);
       if (!call.mask) return NotFused{"the mask is cut by a view of the scores"};
     } else if (role == FusionRole::kAdd) {
       if (!fits(node.inputs[1], node.inputs[0])) {
@@ -415,7 +415,12 @@ void lower_attention(Lowering& lowering, const GroupContext& context, const Boun
     }
     // A query that may look at nothing gets zeros, as in PyTorch, not 0 / 0.
     call.zero_blocked = true;
-    if (const KeyMask* keys = lowering.key_mask(*mask); keys != nullptr && !keys->is_opposite) {
+    const KeyMask* keys = lowering.key_mask(*mask);
+    if (const auto hidden = is_truth ? std::nullopt : hidden_lengths(lowering.graph(), *mask)) {
+      keys = lowering.key_mask(lowering.graph().node(hidden->lengths).outputs.front());
+      if (!hidden->is_mask) call.bias = lowering.operand_view(*mask, type);
+    }
+    if (keys != nullptr && !keys->is_opposite) {
       if (const auto found = add_cached_attention(lowering, call, *keys, lowering.result())) {
         lowering.define_computed(context, lowering.result(), dimensions(found->layout), dtype,
                                  *found);

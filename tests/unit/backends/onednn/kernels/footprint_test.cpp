@@ -202,8 +202,14 @@ std::vector<Kernel> samples() {
     cached.has_sinks = true;
     cached.sink_offsets = {5, 0};
     result.emplace_back(cached);
-    cached.has_sinks = false;
+    cached.has_bias = true;
+    cached.bias_strides[0] = 300;
+    cached.bias_strides[1] = 1;
+    cached.bias_offsets = {0, queries * 300};
+    result.emplace_back(cached);
+    cached.has_sinks = cached.has_bias = false;
     cached.sink_offsets.clear();
+    cached.bias_offsets.clear();
   }
   result.emplace_back(LengthMask{3, {19, true, true, true, 4}});
   SqueezeExcite excite;

@@ -69,6 +69,7 @@ TEST_CASE("attention over a cache reads lengths, and its mask is made for others
 TEST_CASE("a written attention over a cache is one kernel that reads lengths") {
   const bool has_sinks = GENERATE(false, true);
   const bool gives_mask = GENERATE(false, true);
+  const bool has_bias = GENERATE(false, true);
   test::GraphBuilder net;
   const Shape scores{1, 4, 3, 50};
   net.input("q", {1, 4, 3, 8}).input("k", {1, 4, 8, 50}).input("v", {1, 4, 50, 8});
@@ -80,7 +81,13 @@ TEST_CASE("a written attention over a cache is one kernel that reads lengths") {
   net.node("b", "aten.div.Tensor", {"a"}, scores, {{"other", 5.0}});
   net.node("c", "aten.tanh.default", {"b"}, scores);
   net.node("d", "aten.mul.Tensor", {"c"}, scores, {{"other", 5.0}});
-  net.node("e", "aten.masked_fill.Scalar", {"d", "o"}, scores, {{"value", "-inf"}});
+  std::string value = "d";
+  if (has_bias) {
+    net.input("z", {4, 1, 50});
+    net.node("w", "aten.add.Tensor", {"d", "z"}, scores);
+    value = "w";
+  }
+  net.node("e", "aten.masked_fill.Scalar", {value, "o"}, scores, {{"value", "-inf"}});
   std::string weights = "e";
   const Shape wide{1, 4, 3, 51};
   if (has_sinks) {
@@ -114,6 +121,7 @@ TEST_CASE("a written attention over a cache is one kernel that reads lengths") {
   };
   CHECK(reads_input(3));               // p
   CHECK(reads_input(4) == has_sinks);  // s
+  CHECK(reads_input(5) == has_bias);   // z
 }
 
 }  // namespace npu::opencl

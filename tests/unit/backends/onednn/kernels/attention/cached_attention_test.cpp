@@ -25,6 +25,8 @@ struct CachedCase {
   CachedAttention kernel;
   std::vector<float> query, key, value;
   std::vector<float> sinks;  ///< by plane, or none
+  std::vector<float> bias;   ///< [planes, queries, capacity] or without some of these; or none
+  KeyRanges::Range shown{0, 1 << 20};  ///< keys that the bias shows
 
   CachedCase(std::int64_t queries, std::int64_t capacity, std::int64_t width,
              std::int64_t value_width, std::int64_t share)
@@ -57,12 +59,30 @@ struct CachedCase {
     sinks = random_floats(heads * shared, 4);
     sinks.back() = -300;
   }
+  /// For each plane, or all, and each query, or all; keys lie `step` elements apart.
+  void set_bias(bool by_plane, bool by_query, std::int64_t step = 1) {
+    const std::int64_t row = kernel.ranges.keys * step;
+    const std::int64_t rows = by_query ? kernel.queries : 1;
+    kernel.has_bias = true;
+    kernel.bias_strides[0] = by_query ? row : 0;
+    kernel.bias_strides[1] = step;
+    for (std::int64_t plane = 0; plane < heads * shared; ++plane) {
+      kernel.bias_offsets.push_back(by_plane ? plane * rows * row : 0);
+    }
+    bias = random_floats((by_plane ? heads * shared : 1) * rows * row, 5);
+    for (float& each : bias) each *= 4;
+  }
+  std::size_t bias_place(std::int64_t plane, std::int64_t q, std::int64_t k) const {
+    return static_cast<std::size_t>(kernel.bias_offsets[static_cast<std::size_t>(plane)] +
+                                    q * kernel.bias_strides[0] + k * kernel.bias_strides[1]);
+  }
   void set_positions(std::int64_t first) {
     positions.clear();
     for (std::int64_t i = 0; i < kernel.queries; ++i) positions.push_back(first + i);
   }
   bool sees(std::int64_t q, std::int64_t k) const {
     const KeyRanges& ranges = kernel.ranges;
+    if (k < shown.begin || k >= shown.end) return false;
     const std::int64_t p = ranges.has_positions ? positions[static_cast<std::size_t>(q)] : 0;
     return (!ranges.has_valid || k < valid[0]) && (!ranges.causal || k <= p) &&
            (ranges.window == 0 || k > p - ranges.window);
@@ -71,6 +91,13 @@ struct CachedCase {
   void spoil_unseen() {
     const std::int64_t capacity = kernel.ranges.keys;
     for (std::int64_t k = 0; k < capacity; ++k) {
+      const bool is_by_place = kernel.bias_strides[0] != 0 && kernel.bias_strides[1] != 0;
+      const bool spoils = is_by_place && kernel.hidden_bias == 0.0F;
+      for (std::int64_t q = 0; spoils && q < kernel.queries; ++q) {
+        for (std::int64_t plane = 0; plane < heads * shared && !sees(q, k); ++plane) {
+          bias[bias_place(plane, q, k)] = std::nanf("");
+        }
+      }
       bool is_seen = false;
       for (std::int64_t q = 0; q < kernel.queries; ++q) is_seen = is_seen || sees(q, k);
       if (is_seen) continue;
@@ -107,6 +134,7 @@ struct CachedCase {
           }
           score *= 1.25;
           if (kernel.cap != 0) score = static_cast<double>(kernel.cap) * std::tanh(score);
+          if (kernel.has_bias) score += static_cast<double>(bias[bias_place(plane, q, k)]);
           const double weight = std::exp(score);
           total += weight;
           for (std::size_t c = 0; c < sums.size(); ++c) {
@@ -126,6 +154,7 @@ struct CachedCase {
             kernel.ranges.has_positions ? positions.data() : nullptr,
             kernel.ranges.has_valid ? valid.data() : nullptr,
             kernel.has_sinks ? sinks.data() : nullptr,
+            kernel.has_bias ? bytes(bias) : nullptr,
             bytes(result),
             scratch.data()};
   }
@@ -189,6 +218,73 @@ TEST_CASE("CachedAttention caps scores, and counts sinks", "[onednn][kernels]") 
   one.check();
 }
 
+TEST_CASE("CachedAttention adds a bias to scores", "[onednn][kernels]") {
+  const std::int64_t queries = GENERATE(1, 9, 40);
+  const bool by_plane = GENERATE(false, true);
+  const bool by_query = GENERATE(false, true);
+  CachedCase one(queries, 400, 20, 37, 3);
+  if (by_plane) one.kernel.cap = 3.0F;
+  if (by_query) one.set_sinks();
+  one.set_bias(by_plane, by_query, by_plane == by_query ? 1 : 3);
+  one.set_positions(GENERATE(0, 300));
+  one.kernel.ranges.window = by_query ? 50 : 0;
+  one.check();
+  // The same for all keys.
+  one.kernel.bias_strides[1] = 0;
+  for (float& each : one.bias) each = std::isnan(each) ? 1.0F : each;
+  one.check();
+}
+
+TEST_CASE("CachedAttention passes over keys that a bias hides", "[onednn][kernels]") {
+  const std::int64_t queries = GENERATE(1, 4, 40);
+  const bool by_plane = GENERATE(false, true);
+  const float hidden = GENERATE(-1e9F, std::numeric_limits<float>::lowest(),
+                                -std::numeric_limits<float>::infinity());
+  CachedCase one(queries, 400, 20, 37, 1);
+  one.set_bias(by_plane, true);
+  one.kernel.ranges = {400, false, false, false, 0};
+  one.kernel.hidden_bias = -1e8F;
+  one.shown = GENERATE(KeyRanges::Range{0, 90}, KeyRanges::Range{0, 1}, KeyRanges::Range{70, 310});
+  for (std::size_t i = 0; i < one.bias.size(); ++i) {
+    const auto key = static_cast<std::int64_t>(i) % 400;
+    const bool is_shown = key >= one.shown.begin && key < one.shown.end;
+    if (!is_shown) one.bias[i] = hidden;
+  }
+  CHECK(one.visited() == (queries == 40 ? 4 : 2) * (one.shown.end - one.shown.begin));
+  one.check();
+}
+
+TEST_CASE("CachedAttention of a query that a bias hides all keys from", "[onednn][kernels]") {
+  const bool zero_blocked = GENERATE(false, true);
+  CachedCase one(2, 100, 8, 8, 1);
+  one.set_bias(false, true);
+  one.kernel.ranges = {100, false, false, false, 0};
+  one.kernel.hidden_bias = -1e8F;
+  one.kernel.zero_blocked = zero_blocked;
+  std::fill_n(one.bias.begin(), 100, -std::numeric_limits<float>::infinity());
+  const std::vector<float> result = one.run();
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const bool is_blocked = i / 8 % 2 == 0;
+    CHECK(std::isnan(result[i]) == (is_blocked && !zero_blocked));
+    CHECK((result[i] == 0) == (is_blocked && zero_blocked));
+  }
+  // With a number its hidden scores share the weights, as they are written.
+  std::fill_n(one.bias.begin(), 100, -1e9F);
+  const std::vector<float> shared = one.run();
+  std::vector<double> mean(16);  // since the sum of a score and -1e9 is a multiple of 64
+  for (std::size_t plane = 0; plane < 2; ++plane) {
+    for (std::size_t i = 0; i < 800; ++i) {
+      mean[plane * 8 + i % 8] += static_cast<double>(one.value[plane * 800 + i]) / 100;
+    }
+  }
+  for (std::size_t plane = 0; plane < 2; ++plane) {
+    for (std::size_t c = 0; c < 8; ++c) {
+      CHECK(static_cast<double>(shared[plane * 16 + c]) ==
+            Approx(mean[plane * 8 + c]).margin(1e-6));
+    }
+  }
+}
+
 TEST_CASE("CachedAttention takes any positions and lengths", "[onednn][kernels]") {
   std::mt19937 engine(7);
   const auto draw = [&](std::int64_t low, std::int64_t high) {
@@ -206,6 +302,7 @@ TEST_CASE("CachedAttention takes any positions and lengths", "[onednn][kernels]"
     one.set_positions(draw(-2, capacity));
     if (draw(0, 2) == 0) one.set_sinks();
     if (draw(0, 2) == 0) one.kernel.cap = static_cast<float>(draw(1, 9));
+    if (draw(0, 2) == 0) one.set_bias(draw(0, 1) == 1, draw(0, 1) == 1);
     if (draw(0, 3) == 0) one.positions.back() = one.positions.front();  // as padding repeats
     INFO("draw " << i);
     one.check();
@@ -243,6 +340,8 @@ TEST_CASE("CachedAttention of bfloat16 rounds the result alone", "[onednn][kerne
   const std::vector<std::uint16_t> query = rounded_to(DType::kBFloat16, one.query);
   const std::vector<std::uint16_t> key = rounded_to(DType::kBFloat16, one.key);
   const std::vector<std::uint16_t> value = rounded_to(DType::kBFloat16, one.value);
+  one.set_bias(true, true);
+  const std::vector<std::uint16_t> bias = rounded_to(DType::kBFloat16, one.bias);
   const std::vector<double> expected = one.expected();
   one.kernel.type = DType::kBFloat16;
   for (const VectorIsa isa : instruction_sets(VectorIsa::kAny)) {
@@ -250,7 +349,7 @@ TEST_CASE("CachedAttention of bfloat16 rounds the result alone", "[onednn][kerne
     std::vector<std::uint16_t> result(expected.size());
     std::vector<float> scratch(one.kernel.scratch_bytes() / sizeof(float));
     one.kernel.run({bytes(query), bytes(key), bytes(value), one.positions.data(), nullptr, nullptr,
-                    bytes(result), scratch.data()});
+                    bytes(bias), bytes(result), scratch.data()});
     std::vector<float> floats;
     for (const std::uint16_t bits : result) floats.push_back(load(BFloat16{bits}));
     CHECK(worst_error(floats, expected) < 4e-3);  // half a unit of 8 bits
