@@ -230,19 +230,18 @@ class AttentionMatch {
   TensorId scores_above(std::int32_t n) {
     TensorId scores = node(n).inputs[0];
     if (keeps_row_major(builder_, n) && keeps_planes(n)) return scores;
+    const bool may_be_mask = !has_factor_ && masks_ != limits_.masks;
     if (is_factor(builder_, n)) {
       has_factor_ = true;
     } else if (!has_plane_factor_ && is_plane_factor(n)) {
       has_factor_ = has_plane_factor_ = true;
-    } else if (has_factor_ || masks_ == limits_.masks) {
-      return {};
-    } else if (const auto mask = selecting_mask(builder_.graph(), node(n))) {
+    } else if (const auto mask = selecting_mask(builder_.graph(), node(n)); may_be_mask && mask) {
       if (masks_ != 0 || !broadcasts_to(info(mask->truth).shape, info(mask->elements).shape)) {
         return {};
       }
       masks_ = limits_.masks;  // it is the only one
       scores = mask->elements;
-    } else if (is_mask(n)) {
+    } else if (may_be_mask && is_mask(n)) {
       ++masks_;
     } else {
       return {};
