@@ -224,7 +224,7 @@ Dim SizeRules::quotient(const Dims& above, const Dims& below) const {
   std::vector<SizeExpression> divisors;
   for (const Dim& dim : below) {
     if (!dim) return std::nullopt;
-    SizeExpression size = solver_.current(*dim);
+    const SizeExpression size = solver_.current(*dim);
     const std::set<std::string> symbols = size.symbols();
     const std::int64_t factor = symbols.size() == 1 ? size.linear_factor(*symbols.begin()) : 0;
     const auto symbol = factor == 0 ? size : SizeExpression::symbol(*symbols.begin());
@@ -232,7 +232,7 @@ Dim SizeRules::quotient(const Dims& above, const Dims& below) const {
     if (size.is_constant() || is_multiple) {
       divisor = divisor * (size.is_constant() ? size : SizeExpression(factor));
     }
-    if (!size.is_constant()) divisors.push_back(is_multiple ? symbol : std::move(size));
+    if (!size.is_constant()) divisors.push_back(is_multiple ? symbol : size);
   }
   for (const Dim& dim : above) {
     if (!dim) return std::nullopt;

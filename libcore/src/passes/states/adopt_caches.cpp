@@ -27,6 +27,7 @@
 #include "passes/states/past_writer.hpp"
 #include "passes/states/place_step.hpp"
 #include "passes/states/place_writer.hpp"
+#include "passes/states/plain_decoder.hpp"
 #include "passes/states/prune_document.hpp"
 #include "passes/states/source_inputs.hpp"
 #include "passes/states/written_attention.hpp"
@@ -584,6 +585,11 @@ std::optional<Json> adopt_written(const Template& model, const AdoptOptions& opt
   if (diagnostics.has_errors()) return std::nullopt;
   const auto inputs = find_decoder_inputs(past, options.names, diagnostics);
   if (!inputs) return std::nullopt;
+  if (auto plain = plain_decoder(past, *inputs, capacity)) {
+    const Template rest = Template::read(*std::move(plain), model.file(), diagnostics);
+    if (diagnostics.has_errors()) return std::nullopt;
+    return adopt_written(rest, options, diagnostics);
+  }
   auto document = Adopter(past, *inputs, capacity, others, diagnostics).run();
   if (!document) return std::nullopt;
   return finished(*std::move(document), model.file(), diagnostics);

@@ -16,6 +16,7 @@
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "passes/states/mask_form.hpp"
+#include "passes/states/row_lookup.hpp"
 
 namespace npu::states {
 namespace {
@@ -275,30 +276,13 @@ class StepFinder {
 
   /// Rows of a table by their numbers.
   Step looked_up() const {
-    std::optional<TensorId> index;
-    std::size_t dim = 0;
-    if (name_ == "embedding") {
-      index = node_.tensor("indices");
-    } else if (name_ == "index_select") {
-      index = node_.tensor("index");
-      const auto along = dimension("dim", model_.shape(inputs()[0]).size());
-      if (!along) return std::nullopt;
-      dim = npu::index_of(*along);
-    } else {
-      const BoundArgument* indices = node_.find("indices");
-      if (indices == nullptr || inputs().size() != 2) return std::nullopt;
-      while (dim < indices->inputs.size() && indices->inputs[dim] < 0) ++dim;
-      index = inputs()[1];
-    }
-    // The table comes first, and has no places itself.
-    if (!index || inputs().size() != 2 || *index != inputs()[1] || !tensors_.stays(inputs()[0])) {
-      return std::nullopt;
-    }
+    const auto lookup = row_lookup(node_);
+    if (!lookup || !tensors_.stays(inputs()[0])) return std::nullopt;
     PlaceStep step;
     step.from.emplace_back(model_.shape(inputs()[0]).size(), -1);
     step.from.emplace_back();
-    for (std::size_t d = 0; d < model_.shape(*index).size(); ++d) {
-      step.from[1].push_back(static_cast<std::int32_t>(dim + d));
+    for (std::size_t d = 0; d < model_.shape(lookup->index).size(); ++d) {
+      step.from[1].push_back(static_cast<std::int32_t>(lookup->dim + d));
     }
     return step;
   }

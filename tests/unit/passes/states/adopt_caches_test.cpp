@@ -208,6 +208,44 @@ TEST_CASE("states: an attention reads a bias with the mask in it, or behind one 
                   "y(q present_k present_v mask.masked_1)") != std::string::npos);
 }
 
+TEST_CASE("states: rows of a table that is cut to all rows are taken of the table", "[states]") {
+  const std::string cut = R"(
+    input turns [1,1,64,4]
+    cut = slice.Tensor(turns) [1,1,"P + T",4] {"dim": 2, "start": 0, "end": "P + T"}
+    seen = reshape(cut) ["P + T",4] {"shape": ["P + T", 4]}
+    taken = index_select(seen, here) [T,4] {"dim": 0}
+    row = reshape(taken) [1,1,T,4] {"shape": [1, 1, "T", 4]}
+    turned = mul.Tensor(q, row) [B,2,T,4])";
+  std::string text = with("mask", cut + "\n    mask = le.Tensor(keys, column) [T,\"P + T\"] bool");
+  text.replace(text.find("attention(q,"), 12, "attention(turned,");
+  const Json document = adopted(text);
+  CHECK(ops(document).find("seen.whole(turns); taken(seen.whole positions)") != std::string::npos);
+  // A table with fewer rows than the caches is not read behind its end.
+  std::string less = text;
+  for (std::size_t at = less.find("64,4"); at != std::string::npos; at = less.find("64,4")) {
+    less.replace(at, 4, "15,4");
+  }
+  less.replace(less.find("size P 1..64; size T 1..64"), 26, "size P 1..7; size T 1..7");
+  CHECK(refusal(less).find("node 'taken'") != std::string::npos);
+}
+
+TEST_CASE("states: what hides nothing, and a bound that hides, are left out", "[states]") {
+  const std::string written = R"(
+    up = transpose.int(present_k) [B,2,4,"P + T"] {"dim0": 2, "dim1": 3}
+    scores = matmul(q, up) [B,2,T,"P + T"]
+    ones = to.dtype(attention_mask) [B,"P + T"] {"dtype": "torch.float32"}
+    less = rsub.Scalar(ones) [B,"P + T"] {"other": 1}
+    low = mul.Tensor(less) [B,"P + T"] {"other": -1e30}
+    four = view(low) [B,1,1,"P + T"] {"size": ["B", 1, 1, "P + T"]}
+    hidden = where.ScalarOther(mask, scores) [B,2,T,"P + T"] {"other": -1e30}
+    sum = add.Tensor(hidden, four) [B,2,T,"P + T"]
+    bound = clamp_min(sum) [B,2,T,"P + T"] {"min": -1e30}
+    share = softmax.int(bound) [B,2,T,"P + T"] {"dim": -1}
+    y = matmul(share, present_v) [B,2,T,4])";
+  const Json document = adopted(with("y", written));
+  CHECK(ops(document).find("y(q present_k present_v length_mask)") != std::string::npos);
+}
+
 TEST_CASE("states: a mask that is no row of ones is not guessed", "[states]") {
   std::string text = kDecoder;
   text.replace(text.find("attention_mask [B,\"P + T\"]"), 26, "attention_mask [B,1,\"P + T\"]");
