@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "ir/bind_sizes.hpp"
@@ -74,6 +75,9 @@ class TemplateImport {
     const ModelProto model = parse_onnx_model(bytes_);
     const SizeRelations relations(model, bytes_, settings_);
     if (relations.open().empty()) return import_once(settings_).model;
+    for (const NodeProto& node : model.graph.nodes) {
+      if (node.op_type == "Range") range_ends_.insert(node.inputs.begin(), node.inputs.end());
+    }
     SizeSubstitution named;
     for (std::size_t i = 0; i < relations.open().size(); ++i) {
       symbols_.push_back(symbol_of(relations.open()[i].name, symbols_));
@@ -196,7 +200,9 @@ class TemplateImport {
       for (const SizedImport& other : imports) {
         const auto found = other.computed.find(name);
         if (found == other.computed.end()) continue;
-        const bool is_number = !is_floating_point(tensor.dtype()) && tensor.dtype() != DType::kBool;
+        // Of a sequence the ends have to be known, whatever their dtype.
+        const bool is_number = range_ends_.contains(name) || (!is_floating_point(tensor.dtype()) &&
+                                                              tensor.dtype() != DType::kBool);
         if (found->second.shape() != tensor.shape() ||
             (!is_number && !is_same_data(found->second, tensor))) {
           settings_.kept.insert(name);
@@ -263,6 +269,7 @@ class TemplateImport {
   std::map<std::string, SizeExpression> sizes_;  // of dimensions by their names, over symbols_
   std::vector<std::string> symbols_;             // those that nothing else gives
   std::vector<std::optional<std::int64_t>> most_;
+  std::set<std::string, std::less<>> range_ends_;  // operands of sequences
 };
 
 }  // namespace

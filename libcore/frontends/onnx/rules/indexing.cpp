@@ -318,10 +318,15 @@ void import_range(Op& op) {
   if (!(count >= 0 && count <= static_cast<double>(Importer::kMostKnown)))
     Op::refuse("too many numbers");
   if (op.is_kept()) {
+    // A whole number may become a size; the dtype says what the results are.
+    const auto number = [dtype](double value) {
+      const bool is_whole = value == std::floor(value) && std::abs(value) < 0x1p31;
+      return is_whole ? Json(static_cast<std::int64_t>(value)) : json_number_of(value, dtype);
+    };
     return op.set(0, op.emit("aten.arange.start_step", {},
-                             Json{{"start", json_number_of(start, dtype)},
-                                  {"end", json_number_of(limit, dtype)},
-                                  {"step", json_number_of(step, dtype)},
+                             Json{{"start", number(start)},
+                                  {"end", number(limit)},
+                                  {"step", number(step)},
                                   {"dtype", "torch." + std::string(dtype_name(dtype))}},
                              dtype, {static_cast<std::int64_t>(count)}));
   }
