@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -49,6 +50,8 @@ class StepFinder {
     if (is_one_of({"permute", "transpose", "t"})) return checked(permuted());
     if (is_one_of({"select"})) return checked(selected());
     if (is_one_of({"embedding", "index_select", "index"})) return checked(looked_up());
+    if (is_one_of({"cat", "concat"})) return checked(joined());
+    if (is_one_of({"einsum"})) return checked(outer_product());
     const OpInfo* op = find_op(node_.node().op_type);
     const bool is_by_element =
         op != nullptr && (op->kind == OpKind::kElementwise || op->kind == OpKind::kBroadcast ||
@@ -243,6 +246,29 @@ class StepFinder {
       step.from[0].push_back(d == *dim ? -1 : d < *dim ? d : d - 1);
     }
     return step;
+  }
+
+  /// Parts along a dimension that has no rows.
+  Step joined() const {
+    const auto dim = dimension("dim", shape_.size());
+    if (!dim || model_.has_past(shape_[npu::index_of(*dim)])) return std::nullopt;
+    PlaceStep step;
+    for (const TensorId input : inputs()) {
+      step.from.push_back(aligned(model_.shape(input)));
+      if (step.from.back().size() != shape_.size()) return std::nullopt;
+      step.from.back()[npu::index_of(*dim)] = -1;
+    }
+    return step;
+  }
+
+  /// Each element of a vector times each of another: "i,j->ij".
+  Step outer_product() const {
+    std::string text = node_.string("equation");
+    std::erase(text, ' ');
+    const bool is_outer = text.size() == 7 && text[1] == ',' && text.substr(3, 2) == "->" &&
+                          text[5] == text[0] && text[6] == text[2] && text[0] != text[2];
+    if (!is_outer || inputs().size() != 2) return std::nullopt;
+    return PlaceStep{.from = {{0}, {1}}};
   }
 
   /// A part of a table, of all rows, or of the elements along another dimension.

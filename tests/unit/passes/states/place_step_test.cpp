@@ -237,4 +237,20 @@ TEST_CASE("states: what is not computed place by place is refused", "[states]") 
                 kMasked) == "error: output 'bias' is computed of the number of past rows alone");
 }
 
+TEST_CASE("states: angles of all rows of which the new ones are cut", "[states]") {
+  const std::string text = written(std::string(R"(
+    numbers = to.dtype(keys) ["P + T"] {"dtype": "torch.float32"}
+    ones = ones() [4] {"size": [4]}
+    angles = einsum(numbers, ones) ["P + T",4] {"equation": "i,j->ij", "_tensor_list_sizes": [2]}
+    both = cat(angles, angles) ["P + T",8] {"dim": -1, "_tensor_list_sizes": [2]}
+    turns = cos(both) ["P + T",8]
+    new = slice.Tensor(turns) [T,8] {"dim": 0, "start": "P", "end": "P + T"}
+    sums = sum.dim_IntList(new) [T,1] {"dim": [1], "keepdim": true}
+    bias = neg(sums) [T,1])") + kMasked);
+  CHECK(text.starts_with(
+      R"(ones = ones()[4]; numbers_1 = to(cache_position)["T"]; )"
+      R"(angles = einsum(numbers_1 ones)["T",4]; both = cat(angles angles)["T",8]; )"
+      R"(turns = cos(both)["T",8]; sums = sum(turns)["T",1]; )"));
+}
+
 }  // namespace npu::place_test
