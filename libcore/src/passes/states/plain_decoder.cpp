@@ -163,7 +163,7 @@ class DetourRemover {
                       : number              ? Json(*number)
                                             : Json(size.text()));
     }
-    const Json mention{
+    Json mention{
         {"name", name}, {"shape", shape}, {"dtype", std::string(dtype_name(result.dtype))}};
     written.push_back({{"name", name},
                        {"op_type", "aten.reshape.default"},
