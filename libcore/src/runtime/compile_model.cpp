@@ -72,8 +72,18 @@ double worst_relative_error(const std::vector<Tensor>& actual,
   return worst;
 }
 
+const Tensor* PreparedBefore::find(const TensorInfo& weight) const {
+  const TensorId id = graph == nullptr ? TensorId{} : graph->find_tensor(weight.name);
+  if (!id.valid() || graph->tensor(id).weight_key != weight.weight_key) return nullptr;
+  const Tensor& tensor = compile->weights.at(index_of(id));
+  const bool is_same = tensor.data() != nullptr && tensor.dtype() == weight.dtype &&
+                       tensor.shape() == weight.shape && !graph->tensor(id).is_constant;
+  return is_same ? &tensor : nullptr;
+}
+
 PreparedCompile prepare_compile(Graph& graph, const CompileModelOptions& options,
-                                CompileCache& cache, Diagnostics& diagnostics) {
+                                CompileCache& cache, Diagnostics& diagnostics,
+                                const PreparedBefore& before) {
   PreparedCompile prepared;
   for (const std::string& library : options.load_ops) load_custom_ops(library);
   prepared.options = options.compile;
@@ -86,7 +96,8 @@ PreparedCompile prepare_compile(Graph& graph, const CompileModelOptions& options
   WeightSource source = options.weights;
   if (source.file.empty() && !source.random_seed) source.file = weights_file_of(graph);
   prepared.has_random_weights = source.random_seed && source.file.empty();
-  prepared.weights = load_weights(graph, source, diagnostics);
+  prepared.weights = load_weights(graph, source, diagnostics,
+                                  [&](const TensorInfo& weight) { return before.find(weight); });
   if (diagnostics.has_errors()) return prepared;
   placing_compile_errors(graph, [&] {
     prepared.folded =

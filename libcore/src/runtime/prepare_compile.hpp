@@ -23,10 +23,20 @@ struct PreparedCompile {
   bool has_random_weights = false;
 };
 
+/// A graph of the same document that was prepared before: weights are read once.
+struct PreparedBefore {
+  const Graph* graph = nullptr;  ///< null: none
+  const PreparedCompile* compile = nullptr;
+
+  /// Null if it has no such weight.
+  const Tensor* find(const TensorInfo& weight) const;
+};
+
 /// compile_model in two steps, so that several documents can compile together in between. Collects
 /// faults; the result is meaningful only if there are none.
 PreparedCompile prepare_compile(Graph& graph, const CompileModelOptions& options,
-                                CompileCache& cache, Diagnostics& diagnostics);
+                                CompileCache& cache, Diagnostics& diagnostics,
+                                const PreparedBefore& before = {});
 CompileModelResult finish_compile(Graph& graph, PreparedCompile prepared,
                                   const CompileModelOptions& options, CompileCache& cache,
                                   KnownPartitions known, Diagnostics& diagnostics);

@@ -159,7 +159,8 @@ Tensor constant_tensor(const Graph& graph, const TensorInfo& tensor) {
 }
 
 std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
-                                 Diagnostics& diagnostics) {
+                                 Diagnostics& diagnostics,
+                                 const std::function<const Tensor*(const TensorInfo&)>& loaded) {
   const LogTimer timer(LogModule::kRead);
   std::unique_ptr<const SafetensorsFile> file;
   std::optional<WeightMap> map;
@@ -174,6 +175,10 @@ std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const TensorInfo& tensor = graph.tensors()[i];
     if (tensor.kind != TensorKind::kWeight || tensor.is_folded()) continue;
+    if (const Tensor* same = loaded && !tensor.is_constant ? loaded(tensor) : nullptr) {
+      weights[i] = *same;
+      continue;
+    }
     const SafetensorsEntry* entry = file ? find_entry(*file, tensor) : nullptr;
     if (entry != nullptr) {
       if (entry->dtype != tensor.dtype || entry->shape != tensor.shape) {

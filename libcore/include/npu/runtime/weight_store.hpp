@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,8 +32,12 @@ void rebase_weights_file(Graph& graph, const std::string& output);
 /// from `constants` unless the file has it; what neither the file nor a seed gives is looked up in
 /// `npu.weights_map`. Collects one error per weight that is missing or differs in dtype or shape
 /// from the graph's declaration.
-std::vector<Tensor> load_weights(const Graph& graph, const WeightSource& source,
-                                 Diagnostics& diagnostics);
+///
+/// `loaded` has data of weights that were loaded before, of another graph of the same document;
+/// null for others. Constants are not asked for.
+std::vector<Tensor> load_weights(
+    const Graph& graph, const WeightSource& source, Diagnostics& diagnostics,
+    const std::function<const Tensor*(const TensorInfo&)>& loaded = nullptr);
 
 /// The data of a lifted constant in the document's `constants`, converted to its dtype.
 /// Throws Error kInvalidGraph if a value does not fit.

@@ -240,8 +240,13 @@ CompileEntriesResult compile_entries(std::vector<DocumentToCompile> documents,
   CompileCache cache(options.cache);
   std::vector<PreparedEntry> prepared = entries_of(documents, diagnostics);
   if (diagnostics.has_errors()) return result;
+  PreparedBefore before;
+  std::size_t of = 0;
   for (PreparedEntry& entry : prepared) {
-    entry.compile = prepare_compile(entry.graph, options, cache, entry.found);
+    if (entry.of != of) before = {};
+    of = entry.of;
+    entry.compile = prepare_compile(entry.graph, options, cache, entry.found, before);
+    before = {&entry.graph, &entry.compile};
     if (!entry.found.has_errors()) continue;
     add_about(entry.told(), entry.found, diagnostics);
     return result;
