@@ -7,8 +7,8 @@
 // indices as expressions over the symbols, as far as they are known: what an op here does not say
 // is unknown, or what the model states. Ops whose operands must agree give equations (SizeSolver).
 // Of an If whose condition is frozen the branch is entered, other bodies and functions are not. It
-// only fills in what has no value: whether a model is
-// right for its sizes is for the import to say. O(nodes + attributes).
+// only fills in what has no value: whether a model is right for its sizes is for the import to say.
+// O(nodes + attributes).
 #include "relate_sizes.hpp"
 
 #include <algorithm>

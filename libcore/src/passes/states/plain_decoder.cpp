@@ -61,6 +61,10 @@ class DetourRemover {
     BindError error;
     return op == nullptr ? std::nullopt : BoundNode::try_bind(graph_, node, op->schema, error);
   }
+  bool is_output(TensorId id) const {
+    const auto& outputs = graph_.graph_outputs();
+    return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
+  }
   NodeId producer(TensorId id) const {
     const TensorInfo& tensor = graph_.tensor(id);
     return tensor.kind == TensorKind::kResult ? tensor.producer : NodeId{};
@@ -81,8 +85,9 @@ class DetourRemover {
 
   /// The table that `node` cuts to all rows, from the front; its rows.
   std::optional<std::int64_t> whole_rows(NodeId cut) const {
+    if (functional_name(graph_.node(cut).op_type) != "slice") return std::nullopt;
     const auto slice = bound(cut);
-    if (!slice || functional_name(slice->node().op_type) != "slice") return std::nullopt;
+    if (!slice) return std::nullopt;
     const auto is_number = [&](const char* key, std::int64_t wanted) {
       if (slice->find(key) == nullptr || slice->is_none(key)) return true;
       const auto size = model_.size(*slice, key);
@@ -179,13 +184,14 @@ class DetourRemover {
   bool is_dropped(NodeId id, const Json& node) {
     const Node& at = graph_.node(id);
     if (whole_rows(id)) cuts_.emplace(id.value, (*find_member(node, "inputs"))[0]);
-    if (at.outputs.size() != 1 || at.inputs.empty()) return false;
+    if (at.outputs.size() != 1 || at.inputs.empty() || is_output(at.outputs[0])) return false;
     auto same = scores_of_largest(at);
     if (!same) same = term_beside_zeros(at);
     if (!same) return false;
     const TensorInfo& result = graph_.tensor(at.outputs[0]);
     const TensorInfo& operand = graph_.tensor(at.inputs[*same]);
-    if (result.dtype != operand.dtype || result.shape != operand.shape) return false;
+    if (result.dtype != operand.dtype) return false;
+    if (model_.shape(at.outputs[0]) != model_.shape(at.inputs[*same])) return false;
     Json mention = (*find_member(node, "inputs"))[*same];
     const auto instead = instead_.find(operand.name);
     instead_.emplace(result.name, instead != instead_.end() ? instead->second : std::move(mention));
@@ -222,15 +228,15 @@ class DetourRemover {
   }
 
   bool reaches_softmax_alone(TensorId id) const {
-    const auto& outputs = graph_.graph_outputs();
-    if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return false;
     const auto& readers = graph_.tensor(id).consumers;
-    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      const Node& node = graph_.node(reader);
-      const std::string_view name = functional_name(node.op_type);
-      if (name == "softmax" || name == "_softmax") return true;
-      return is_view(name) && node.inputs.size() == 1 && reaches_softmax_alone(node.outputs[0]);
-    });
+    return !is_output(id) && !readers.empty() &&
+           std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+             const Node& node = graph_.node(reader);
+             const std::string_view name = functional_name(node.op_type);
+             if (name == "softmax" || name == "_softmax") return true;
+             return is_view(name) && node.inputs.size() == 1 &&
+                    reaches_softmax_alone(node.outputs[0]);
+           });
   }
 
   const PastModel& model_;

@@ -244,6 +244,12 @@ TEST_CASE("states: what hides nothing, and a bound that hides, are left out", "[
     y = matmul(share, present_v) [B,2,T,4])";
   const Json document = adopted(with("y", written));
   CHECK(ops(document).find("y(q present_k present_v length_mask)") != std::string::npos);
+  // An output is not left out.
+  std::string ends = with("logits", R"(
+    plain = linear(flat, head) [B,T,9]
+    nothing = zeros() [B,T,9] {"size": ["B", "T", 9]}
+    logits = add.Tensor(plain, nothing) [B,T,9])");
+  CHECK(ops(adopted(ends)).find("logits(plain nothing)") != std::string::npos);
 }
 
 TEST_CASE("states: a mask that is no row of ones is not guessed", "[states]") {
