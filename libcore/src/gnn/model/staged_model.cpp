@@ -17,6 +17,8 @@
 #include "npu/support/file_io.hpp"
 #include "npu/support/ids.hpp"
 #include "npu/tensor/safetensors.hpp"
+#include "ops/op_name.hpp"
+#include "support/json_fields.hpp"
 #include "target/support_check.hpp"
 
 namespace npu::gnn {
@@ -149,6 +151,7 @@ class Reader {
           }
         }
       }
+      stage.writes_rows = writes_rows(stage.ir);
       if (const Json* weights = find_member(stage.ir, "weights")) {
         for (const Json& weight : *weights) stage.weight_bytes += fixed_bytes(weight);
       }
@@ -168,6 +171,17 @@ class Reader {
              "layer " + std::to_string(l + 1) + " is not valid: " + diagnostic.text);
       }
     }
+  }
+
+  static bool writes_rows(const Json& ir) {
+    const Json* nodes = member_list(ir, "nodes");
+    return nodes != nullptr && std::any_of(nodes->begin(), nodes->end(), [](const Json& node) {
+             const std::string* op = member_text(node, "op_type");
+             const std::string_view name =
+                 op == nullptr ? std::string_view() : functional_name(*op);
+             return name.starts_with("scatter") ||
+                    (name.starts_with("index_") && name != "index_select");
+           });
   }
 
   static const Json& tensor_shape(const Json& tensor) {

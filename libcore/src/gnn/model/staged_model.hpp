@@ -35,7 +35,8 @@ struct StageTensor {
 
 struct StageInfo {
   std::string name;
-  bool local_rows = false;  ///< computes rows for halo nodes as well
+  bool local_rows = false;   ///< computes rows for halo nodes as well
+  bool writes_rows = false;  ///< by index, whatever may become a segment reduction later
   double weight_bytes = 0;
   Json ir;  ///< with "n" and "m" in its shapes
 };

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "npu/support/ids.hpp"
-#include "ops/op_name.hpp"
 #include "support/elapsed.hpp"
 
 namespace npu::gnn {
@@ -20,18 +19,10 @@ bool reads_edges(const LayerInfo& layer, const ShareTask& task) {
   });
 }
 
-/// Whether a stage of the task writes rows by index, whatever may become a segment reduction later.
-bool writes_by_edge(const LayerInfo& layer, const ShareTask& task) {
-  for (std::int32_t s = task.first; s <= task.last; ++s) {
-    for (const Json& node : layer.stages[index_of(s - 1)].ir.at("nodes")) {
-      const std::string_view name =
-          functional_name(node.at("op_type").get_ref<const std::string&>());
-      const bool writes =
-          name.starts_with("scatter") || (name.starts_with("index_") && name != "index_select");
-      if (writes) return true;
-    }
-  }
-  return false;
+bool writes_rows(const LayerInfo& layer, const ShareTask& task) {
+  const auto begin = layer.stages.begin();
+  return std::any_of(begin + task.first - 1, begin + task.last,
+                     [](const StageInfo& stage) { return stage.writes_rows; });
 }
 
 }  // namespace
@@ -52,7 +43,7 @@ BlockKey block_key(const StagedModel& model, std::int32_t layer, const ShareTask
   const LayerInfo& info = model.layers[index_of(layer - 1)];
   key.edges = reads_edges(info, task) ? padded(key.edges) : pad;
   // What padding edges write has to go to a row that is no node's.
-  const bool needs_row = key.edges > task.view.edges() && writes_by_edge(info, task);
+  const bool needs_row = key.edges > task.view.edges() && writes_rows(info, task);
   key.owned = padded(key.owned + (needs_row ? 1 : 0));
   key.local = std::max(key.owned, padded(key.local));
   return key;

@@ -16,7 +16,8 @@
 namespace npu::gnn {
 
 /// The unit that computes a task of a layer (from 1) on a device: its shape is rounded up to
-/// multiples of `pad` if the device is static. O(tensors of the layer).
+/// multiples of `pad` if the device is static, with a row that is no node's where padding edges
+/// write one. O(tensors of the layer).
 BlockKey block_key(const StagedModel& model, std::int32_t layer, const ShareTask& task,
                    std::int32_t device, bool is_static, std::int64_t pad);
 
