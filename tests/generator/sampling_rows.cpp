@@ -97,7 +97,7 @@ Taps resized(const Call& call, std::int64_t at, std::int64_t in, std::int64_t ou
   double position =
       corners ? static_cast<double>(at) * scale : (static_cast<double>(at) + 0.5) * scale - 0.5;
   if (!cubic && position < 0) position = 0;
-  const Bounded inexact{position, 4 * Rounding::now().unit * (std::abs(position) + 1)};
+  const Bounded inexact{position, 0x1p-22 * (std::abs(position) + 1)};
   Taps taps = taps_at(inexact, cubic);
   for (Tap& tap : taps) tap.place = std::clamp<std::int64_t>(tap.place, 0, in - 1);
   return taps;

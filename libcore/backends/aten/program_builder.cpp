@@ -370,6 +370,7 @@ class ProgramBuilder {
     step.decomposition = operation.decomposition;
     step.returns_none = operation.schema.result_count == 0;
     const bool training = is_training(operation.schema, bound);
+    const bool is_resampling = node.op_type.find("upsample_") != std::string::npos;
     bool is_transposed = node.op_type.starts_with("aten.conv_transpose");
     for (std::size_t i = 0; i < bound.size(); ++i) {
       const SchemaArgument& declared = operation.schema.arguments[i];
@@ -417,8 +418,9 @@ class ProgramBuilder {
       }
     }
     // On CPUs with AVX512_BF16, libtorch 1.13 gives transposed convolutions of bfloat16 to oneDNN
-    // as plain ones.
-    if (is_transposed) step.widened = step.has_casts = true;
+    // as plain ones. It computes the places of resampled elements in 16 bits: others than the
+    // nearest.
+    if (is_transposed || is_resampling) step.widened = step.has_casts = true;
     add_results(graph, node, slots, step);
     choose_direct(graph, node, operation.schema, bound, step);
   }

@@ -224,6 +224,22 @@ TEST_CASE("defaults come from libtorch's schema", "[aten]") {
   }
 }
 
+TEST_CASE("resampled elements of 16 bits come from the places of float32", "[aten]") {
+  // 0, 1, ..., 14 twice; row 3 of 9 is row 3 * 15 / 9 = 5.
+  std::vector<std::uint16_t> numbers;
+  for (int i = 0; i < 30; ++i) {
+    numbers.push_back(
+        static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(i % 15)) >> 16));
+  }
+  const HostTensor y = run(one_node(
+      "aten.upsample_nearest2d.vec", {{"x", bits16("bfloat16", {1, 2, 15, 1}, numbers)}},
+      {{"output_size", {9, 1}}, {"scale_factors", nullptr}}, {{"y", {1, 2, 9, 1}, "bfloat16"}}))[0];
+  std::vector<std::uint16_t> rows;
+  for (const int row : {0, 1, 3, 5, 6, 8, 10, 11, 13}) rows.push_back(numbers[row]);
+  rows.insert(rows.end(), rows.begin(), rows.begin() + 9);
+  CHECK(y.as<std::uint16_t>() == rows);
+}
+
 TEST_CASE("a number in place of a tensor does not widen the other operand", "[aten]") {
   const auto one = [](const HostTensor& x, const std::string& op, const Json& other,
                       const std::string& dtype) {
