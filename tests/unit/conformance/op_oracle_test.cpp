@@ -92,6 +92,11 @@ TEST_CASE("bounds are terms times unit roundoff times magnitudes") {
   // What may be on either side of a step may be one off.
   CHECK(exactly([](double x) { return std::floor(x); }, {2.0, 1e-6}).error == 1);
   CHECK(exactly([](double x) { return std::floor(x); }, {2.5, 1e-6}).error == 0);
+  // A range may hold all of a function's domain and none of it at its ends.
+  const auto arcsine = [](double x) { return std::asin(x); };
+  CHECK_FALSE(exactly(arcsine, {1.004, 1e6}).is_known());
+  CHECK_FALSE(exactly(arcsine, {1.004, 0.01}).is_known());
+  CHECK(exactly(arcsine, {1.004, 0.001}).is_known());
 }
 
 TEST_CASE("what is not finite stays so, and what may overflow is unknown") {

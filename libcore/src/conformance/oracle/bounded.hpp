@@ -68,14 +68,21 @@ template <typename Function>
 double variation(const Function& function, Bounded x) {
   const double value = function(x.value);
   double most = 0;
-  if (x.error == 0 && x.is_known()) return 0;
+  if (x.error == 0) return 0;
+  if (!x.is_known()) return anything().error;
   for (const double step : {-1.0, -0.5, 0.5, 1.0}) {
     const double other = function(x.value + step * x.error);
     if (other == value || (std::isnan(other) && std::isnan(value))) continue;
     if (!std::isfinite(other) || !std::isfinite(value)) return anything().error;
     most = std::max(most, std::abs(other - value));
   }
-  return x.is_known() ? most : anything().error;
+  // The function may have values in a part of the range that these places miss.
+  const bool may_have_values = std::isnan(value) && std::isfinite(x.value);
+  for (double step = x.error / 4; may_have_values && x.value + step != x.value; step /= 2) {
+    if (!std::isnan(function(x.value - step)) || !std::isnan(function(x.value + step)))
+      return anything().error;
+  }
+  return most;
 }
 
 /// Exact functions: steps, extrema, and moves of the sign.
