@@ -32,7 +32,7 @@ void DocumentInput::add_option(CLI::App& app) {
 void DocumentInput::add_import_options(CLI::App& app) {
   repeatable(app.add_option("--bind", bindings_,
                             "give a size of a template, or a symbolic dimension of a model such as "
-                            "ONNX, a value; repeatable"))
+                            "ONNX, a value, or with MIN..MAX[:STEP] a smaller range; repeatable"))
       ->type_name("NAME=N");
   repeatable(app.add_option("--freeze", frozen_,
                             "make an input of a model such as ONNX a constant, from a .npy or .pb "
@@ -46,7 +46,9 @@ bool DocumentInput::is_terminal() const {
 
 ImportOptions DocumentInput::import_options() const {
   ImportOptions options;
-  for (const std::string& text : bindings_) add_binding(options, text);
+  for (const std::string& text : bindings_) {
+    if (!is_stated_range(text)) add_binding(options, text);
+  }
   for (const std::string& text : frozen_) add_frozen(options, text);
   return options;
 }
@@ -72,7 +74,24 @@ std::optional<Graph> DocumentInput::imported(const std::string& path, const std:
   return graph;
 }
 
+std::vector<StatedRange> DocumentInput::stated_ranges() const {
+  std::vector<StatedRange> ranges;
+  for (const std::string& text : bindings_) {
+    if (is_stated_range(text)) ranges.push_back(parse_stated_range(text));
+  }
+  return ranges;
+}
+
+void DocumentInput::refuse_ranges() const {
+  const std::vector<StatedRange> ranges = stated_ranges();
+  if (ranges.empty()) return;
+  throw Error(ErrorCode::kUsage, "--bind " + ranges.front().name +
+                                     "=MIN..MAX leaves the size open, and a value is needed here; "
+                                     "npu-compile --buckets takes several");
+}
+
 Graph& DocumentInput::read_graph() {
+  refuse_ranges();
   // Never freed: the process is about to end, and freeing a large document takes 10 % of its time.
   static Graph* const graph = new Graph;
   if (!read_ahead_ && !is_terminal()) {
@@ -121,6 +140,8 @@ Template DocumentInput::read_sizes() {
   if (!SizeSymbols::are_in(*document)) {
     throw Error(ErrorCode::kUsage, name + " has no sizes that vary, npu.symbols");
   }
+  const std::vector<StatedRange> ranges = stated_ranges();
+  if (!ranges.empty()) *document = narrow_sizes(*std::move(document), ranges, name);
   Template model = checked_template(*std::move(document), name);
   return sizes.empty() ? model : narrowed_template(model, sizes);
 }
@@ -140,6 +161,7 @@ Template DocumentInput::narrowed_template(const Template& model, const SizeBindi
 }
 
 ReadDocument DocumentInput::read_any(const std::string& path, const SizesFunction& bound) {
+  refuse_ranges();
   const std::string text = read_file(path);
   if (!begins_like_document(text)) {
     throw Error(ErrorCode::kParse, "expected a document; npu-tag makes one of a model",
@@ -183,6 +205,8 @@ Template DocumentInput::read_model(const std::string& path) {
   if (find_member(*document, "npu") == nullptr) (*document)["npu"] = {{"version", 1}};
   Json& npu = *find_member(*document, "npu");
   if (find_member(npu, "symbols") == nullptr) npu["symbols"] = Json::object();
+  const std::vector<StatedRange> ranges = stated_ranges();
+  if (is_graph && !ranges.empty()) *document = narrow_sizes(*std::move(document), ranges, name);
   Template model = checked_template(*std::move(document), name);
   const SizeBindings sizes = binds ? bound_sizes() : SizeBindings();
   return sizes.empty() ? model : narrowed_template(model, sizes);
@@ -218,6 +242,7 @@ std::string DocumentInput::read_text() {
 }
 
 std::shared_ptr<const Bundle> DocumentInput::read_bundle(bool required, DigestCheck check) {
+  refuse_ranges();
   if (path_ != "-" && (is_regular_file(path_) || ::access(path_.c_str(), F_OK) != 0)) {
     if (!required && !Bundle::is_bundle(path_)) return nullptr;
     auto bundle = Bundle::open(path_, check);

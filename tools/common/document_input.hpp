@@ -10,6 +10,7 @@
 
 #include "frontend/frontend.hpp"
 #include "ir/bind_sizes.hpp"
+#include "ir/narrow_sizes.hpp"
 #include "npu/compile/bundle.hpp"
 #include "npu/ir/graph.hpp"
 #include "npu/support/error.hpp"
@@ -79,6 +80,9 @@ class DocumentInput {
 
  private:
   ImportOptions import_options() const;
+  /// Those of --bind that leave a size open.
+  std::vector<StatedRange> stated_ranges() const;
+  void refuse_ranges() const;
   /// The template that a document is, checked.
   Template checked_template(Json document, const std::string& name);
   Template narrowed_template(const Template& model, const SizeBindings& sizes);

@@ -17,6 +17,13 @@ echo "the best sizes for some lengths:"
 printf '10\n10\n10\n20\n500\n' >lengths
 $compile --bind B=1 --buckets S=auto:2 --lengths lengths "$rows" -o auto.npub --assert 'padded_share<0.5'
 npu-compile --info auto.npub | grep -o '"name":"S=[^"]*"'
+echo "smaller ranges of a size:"
+$compile --bind B=1 --bind S=8..48:8 --buckets S=16,40 "$rows" -o steps.npub && echo "exit $?"
+for range in S=8..48:8,S=12 S=8..48:8,S=56 S=3..7:8,S=8 S=600..700,S=600 S=8..,S=8 T=1..2,S=8; do
+  try $compile --bind B=1 --bind "${range%,*}" --buckets "${range#*,}" "$rows" -o bad.npub
+done
+try npu-tag --bind S=4..8 "$rows"
+try $compile --bind B=1 --bind S=1..64 --bind S=1..32 --buckets S=8 "$rows" -o bad.npub
 echo "what is no choice:"
 for choice in S=4,B=1 S=0 S=513 T=3 S=x S= S=4,4 S=auto:2; do
   try $compile --bind B=1 --buckets "$choice" "$rows" -o bad.npub

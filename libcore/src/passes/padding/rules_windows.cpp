@@ -290,7 +290,8 @@ NodeRule resample_rule(const PaddedNode& node) {
     if (factor == 0 || !states_factor(node, spatial, index_of(d - 2), factor)) {
       return refuse_rule("resampling to a size that is no multiple of " +
                          quoted_size(node.operand(0)[index_of(d)]) +
-                         " reads other rows for each size");
+                         " reads other rows for each size; if it always is one, say so: --bind "
+                         "NAME=MIN..MAX:STEP");
     }
     if (aligns && factor != 1) {
       return refuse_rule("resampling with aligned corners reads other rows for each size");
