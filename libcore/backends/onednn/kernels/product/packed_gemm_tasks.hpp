@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 #include "kernels/product/packed_gemm.hpp"
 
@@ -75,7 +76,9 @@ inline std::int64_t column_groups(const PackedGemm& call) {
   const std::int64_t tasks = call.images * row_chunks(call);
   const std::int64_t wanted = ceil_div(kTasks * call.threads, tasks);
   const std::int64_t needed = ceil_div(call.threads, tasks);
-  return std::min(units(call), std::max(needed, std::min(wanted, most_column_groups(call))));
+  const std::int64_t groups = std::max(needed, std::min(wanted, most_column_groups(call)));
+  const std::int64_t even = call.threads / std::gcd(tasks, call.threads);
+  return std::min(units(call), ceil_div(groups, even) * even);
 }
 
 /// Where the parts of a thread's scratch memory begin, in floats.
