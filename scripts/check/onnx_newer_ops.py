@@ -785,7 +785,13 @@ def more_microsoft_cases(cases):
     add(
         "GroupQueryAttention_sinks", "GroupQueryAttention",
         [q, k, v, past_k, past_v, np.array([4], np.int32), np.array(5, np.int32), None, None, None, None, sinks],
-        [y, all_k, all_v], constants=(5, 6, 11), num_heads=4, kv_num_heads=2,
+        [y, all_k, all_v], constants=(5, 6, 11), num_heads=4, kv_num_heads=2, smooth_softmax=1,
+    )
+    y = flat(attention(heads(q, 4), all_k, all_v, causal=True, offset=2, sinks=np.zeros(4, np.float32))[0])
+    add(
+        "GroupQueryAttention_smooth", "GroupQueryAttention",
+        [q, k, v, past_k, past_v, np.array([4], np.int32), np.array(5, np.int32)],
+        [y, all_k, all_v], constants=(5, 6), num_heads=4, kv_num_heads=2, smooth_softmax=1,
     )
     x, bias = real(3, 32), real(6)
     for bits, whole in ((8, numbers("uint8", 6, 2, 16)), (2, RANDOM.integers(0, 4, (6, 2, 16), np.uint8))):

@@ -191,9 +191,11 @@ std::int64_t local_window(Op& op) {
   return window;
 }
 
-/// Null without.
+/// Null without. A smooth softmax adds 1 to the sum of exponentials: that of a score of 0.
 Value* head_sinks(Op& op, std::int64_t heads) {
+  const bool is_smooth = op.integer("smooth_softmax", 0) > 0;
   Value* sinks = op.maybe_in(11);
+  if (sinks == nullptr && is_smooth) sinks = op.constant_value(Tensor(DType::kFloat32, {heads}));
   if (sinks != nullptr && sinks->shape != Shape{heads}) {
     Op::refuse("head_sink of shape " + shape_text(sinks->shape) + " is not one number a head");
   }
@@ -243,7 +245,6 @@ void import_group_query_attention(Op& op) {
     v = op.slice(q, 2, (heads + kv) * size, q->shape[2]);
     q = op.slice(q, 2, 0, heads * size);
   }
-  if (op.integer("smooth_softmax", 0) != 0) Op::refuse("smooth softmax is not imported");
   const std::int64_t window = local_window(op);
   Value* past_k = op.maybe_in(3);
   Value* past_v = op.maybe_in(4);
