@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "npu/support/error.hpp"
 #include "npu/support/file_io.hpp"
 
 namespace npu::cli {
@@ -23,7 +24,14 @@ void TuningFile::read(CompileModelOptions& options) {
   if (path_.empty()) return;
   std::error_code fault;
   if (std::filesystem::exists(path_, fault) || fault) {  // a fault has its words from read_file
-    table_ = tuning_table_from_json(parse_json(read_file(path_), path_), path_);
+    const std::string text = read_file(path_);
+    try {
+      table_ = tuning_table_from_json(parse_json(text, path_), path_);
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  error.message() + " (--tune FILE is for measurements, not the model)",
+                  error.location());
+    }
   }
   options.compile.backend_options.update(tuning_options(table_));
 }
