@@ -57,6 +57,11 @@ std::shared_ptr<const std::byte> allocate_zeroed(std::size_t bytes) {
 
 }  // namespace
 
+const Shape& Tensor::no_shape() noexcept {
+  static const Shape shape{0};
+  return shape;
+}
+
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   std::tie(element_count_, bytes_) = checked_sizes(dtype_, shape_);
   data_ = allocate_zeroed(bytes_);

@@ -125,7 +125,7 @@ class Executor {
   /// `inputs` in the order of graph_inputs; the results follow graph_outputs, then the options'
   /// taps. `record` may be null. Times are there with ExecutorOptions::times alone. With
   /// ExecutorOptions::states those of states are not looked at, and are results without data.
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs, RunRecord* record,
+  std::vector<Tensor> run(std::vector<Tensor> inputs, RunRecord* record,
                           bool with_node_times = false, bool with_step_times = false);
 
   /// The same in two halves, so that as many runs as ExecutorOptions::in_flight go on at once; by

@@ -20,6 +20,7 @@ std::string shape_text(const Shape& shape);
 /// last copy (they may belong to a mapped file).
 class Tensor {
  public:
+  /// No tensor: shape [0], no data. Allocates nothing.
   Tensor() = default;
   /// Zero-filled, aligned to 64 bytes. Throws Error kInvalidGraph if the size overflows.
   Tensor(DType dtype, Shape shape);
@@ -27,7 +28,9 @@ class Tensor {
   Tensor(DType dtype, Shape shape, std::shared_ptr<const std::byte> data);
 
   DType dtype() const noexcept { return dtype_; }
-  const Shape& shape() const noexcept { return shape_; }
+  const Shape& shape() const noexcept {
+    return shape_.empty() && element_count_ == 0 ? no_shape() : shape_;
+  }
   std::int64_t element_count() const noexcept { return element_count_; }
   std::size_t bytes() const noexcept { return bytes_; }
 
@@ -48,8 +51,10 @@ class Tensor {
   double value_as_double(std::int64_t index) const noexcept;
 
  private:
+  static const Shape& no_shape() noexcept;
+
   DType dtype_ = DType::kFloat32;
-  Shape shape_{0};
+  Shape shape_;  // empty, too, where there is no tensor
   std::int64_t element_count_ = 0;
   std::size_t bytes_ = 0;
   std::shared_ptr<const std::byte> data_;

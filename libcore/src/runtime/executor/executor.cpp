@@ -8,6 +8,7 @@
 #include "npu/runtime/executor.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "compile/boundary_layouts.hpp"
 #include "device/device_instance.hpp"
@@ -201,9 +202,9 @@ std::shared_ptr<Executor::Run> Executor::start(std::vector<Tensor> inputs, RunRe
 
 std::vector<Tensor> Executor::wait(const std::shared_ptr<Run>& run) { return run->finish(); }
 
-std::vector<Tensor> Executor::run(const std::vector<Tensor>& inputs, RunRecord* record,
+std::vector<Tensor> Executor::run(std::vector<Tensor> inputs, RunRecord* record,
                                   bool with_node_times, bool with_step_times) {
-  return wait(start(inputs, record, with_node_times, with_step_times));
+  return wait(start(std::move(inputs), record, with_node_times, with_step_times));
 }
 
 }  // namespace npu

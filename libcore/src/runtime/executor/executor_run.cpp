@@ -477,6 +477,7 @@ void Executor::Run::finish_work(std::size_t s, Work& work) {
 /// Drops copies whose last reader was this step; other devices' buffers go back to their threads.
 void Executor::Run::release(const Step& step) {
   std::vector<std::shared_ptr<DeviceBuffer>> own;
+  own.reserve(step.reads.size());
   const std::lock_guard lock(mutex_);
   for (const std::size_t slot : step.reads) {
     Copy& copy = copies_[slot];
@@ -519,6 +520,7 @@ std::vector<Tensor> Executor::Run::fetch_outputs(std::vector<StepRecord>& record
   const double started = microseconds_since(start_);
   StepRecord record{.kind = StepRecord::Kind::kOutput, .device = "host"};
   std::vector<Tensor> outputs;
+  outputs.reserve(parts_.graph.graph_outputs().size() + parts_.taps.size());
   const auto add = [&](std::pair<Tensor, TransferPath> fetched) {
     count(record, static_cast<std::int64_t>(fetched.first.bytes()), fetched.second);
     outputs.push_back(std::move(fetched.first));

@@ -195,6 +195,7 @@ struct Session::Parts {
                                 const SizeBindings& valid) const {
     const LoadedEntry& entry = *loaded[index];
     std::vector<Tensor> all;
+    all.reserve(entry.graph.graph_inputs().size());
     for (const TensorId id : entry.graph.graph_inputs()) {
       const bool is_state = entry.state_inputs.contains(id);
       all.push_back(is_state ? Tensor() : input_of(index, entry.graph.tensor(id), inputs, valid));

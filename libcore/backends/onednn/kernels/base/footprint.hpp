@@ -9,6 +9,8 @@ namespace npu::onednn {
 
 /// More than any tensor has, and so little that products of two sizes of elements do not overflow.
 inline constexpr std::int64_t kMaxOperandBytes = std::int64_t{1} << 46;
+/// Dimensions of an iteration space: twice the largest rank, since it may follow two shapes.
+inline constexpr std::size_t kMostDimensions = 16;
 
 /// What a kernel may touch of one operand: bytes [0, bytes) from its address on.
 struct Access {

@@ -131,6 +131,7 @@ inline Count span_of(const std::vector<std::int64_t>& extents,
                      const std::vector<std::int64_t>& strides) {
   require(!extents.empty() && extents.size() == strides.size(),
           "extents and strides are not of one rank");
+  require(extents.size() <= kMostDimensions, "'extents' are more than 16");
   Count span = 1;
   for (std::size_t i = 0; i < extents.size(); ++i) {
     span = span + last_of(at_least_one(extents[i], "extents"), strides[i]);

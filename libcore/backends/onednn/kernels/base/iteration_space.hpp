@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/base/elements.hpp"
+#include "kernels/base/footprint.hpp"
 #include "kernels/base/share_work.hpp"
 
 namespace npu::onednn {
@@ -34,9 +35,9 @@ class RowWalk {
  public:
   RowWalk(std::int64_t row, const std::vector<std::int64_t>& extents, std::size_t inner,
           StrideLists<kLists> lists)
-      : extents_(&extents), index_(extents.size() - inner) {
+      : extents_(&extents), count_(extents.size() - inner) {
     for (std::size_t k = 0; k < kLists; ++k) lists_[k] = lists[k];
-    for (std::size_t i = index_.size(); i > 0; --i) {
+    for (std::size_t i = count_; i > 0; --i) {
       index_[i - 1] = row % extents[i - 1];
       row /= extents[i - 1];
       move(i - 1, index_[i - 1]);
@@ -47,7 +48,7 @@ class RowWalk {
   const std::int64_t (&offsets() const noexcept)[kLists] { return offsets_; }
 
   void advance() noexcept {
-    for (std::size_t i = index_.size(); i > 0; --i) {
+    for (std::size_t i = count_; i > 0; --i) {
       move(i - 1, 1);
       if (++index_[i - 1] < (*extents_)[i - 1]) return;
       move(i - 1, -index_[i - 1]);
@@ -62,7 +63,8 @@ class RowWalk {
 
   const std::vector<std::int64_t>* extents_;
   const std::vector<std::int64_t>* lists_[kLists] = {};
-  std::vector<std::int64_t> index_;
+  std::size_t count_;  ///< of dimensions that count rows
+  std::int64_t index_[kMostDimensions] = {};
   std::int64_t offsets_[kLists] = {};
 };
 

@@ -112,7 +112,7 @@ class RowPlace {
   }
 
   const IndexedCopy& call_;
-  std::int64_t counter_[IndexedCopy::kMostDimensions]{};
+  std::int64_t counter_[kMostDimensions]{};
 };
 
 /// A row, or a piece of it: where it begins, and from an element to the next one.
@@ -390,7 +390,6 @@ Footprint footprint(const IndexedCopy& kernel) {
           "'type' is none that it combines");
   require(!kernel.indices.empty() && kernel.indices.size() <= IndexedCopy::kMostIndices,
           "'indices' are not 1 to 8");
-  require(kernel.extents.size() <= IndexedCopy::kMostDimensions, "'extents' are more than 16");
   const Count size = size_of(kernel.type);
   const Count other = span_of(kernel.extents, kernel.other_strides);
   Count indexed = span_of(kernel.extents, kernel.indexed_strides);

@@ -39,7 +39,6 @@ struct GatherRows {
 struct IndexedCopy {
   static constexpr std::string_view kName = "indexed-copy";
   static constexpr std::size_t kMostIndices = 8;
-  static constexpr std::size_t kMostDimensions = 16;  ///< of the iteration space
   /// What becomes of an element and what is written to it.
   enum class Combine : std::uint8_t { kReplace, kAdd, kMaximum, kMinimum };
   /// int64 numbers for one dimension of the indexed tensor.

@@ -97,7 +97,7 @@ void check_indices(const Lowering& lowering, const IndexCall& call) {
   if (call.indices.size() > IndexedCopy::kMostIndices) {
     lowering.refuse("indices", "more than 8 are not supported");
   }
-  if (call.copy.indexed_strides.size() > IndexedCopy::kMostDimensions) {
+  if (call.copy.indexed_strides.size() > kMostDimensions) {
     lowering.refuse("indices", "values of more than 16 dimensions are not supported");
   }
 }
