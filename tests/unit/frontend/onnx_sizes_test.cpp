@@ -395,3 +395,64 @@ TEST_CASE("onnx: sizes of which one is set are known", "[frontend]") {
   CHECK(one.graph.tensor(one.graph.graph_outputs()[0]).shape == Shape{3, 4});
   CHECK(import({0, 0}, {3, 7}).errors.find("has to be known at import") != std::string::npos);
 }
+
+namespace {
+
+/// x [n, m] with y in rows from 0 and columns from `column` on, as PyTorch's exporter writes it.
+Proto assignment(std::int64_t column, const std::string& columns_end) {
+  const auto seen = [](Proto graph, const std::string& name, const std::vector<std::string>& from,
+                       const std::string& shape, std::int64_t axis) {
+    graph.message(1, onnx_node("Range", {from[0], from[1], "one"}, {name + "_all"}))
+        .message(1, onnx_node("Reshape", {name + "_all", shape}, {name + "_seen"}))
+        .message(1, onnx_node("Expand", {name + "_seen", "y_shape"}, {name + "_each"}))
+        .message(1, onnx_node("Unsqueeze", {name + "_each", "last"}, {name}));
+    return graph.message(5, onnx_integers(shape, {2}, {axis == 0 ? -1 : 1, axis == 0 ? 1 : -1}));
+  };
+  Proto whole = Proto().message(1, onnx_node("Shape", {"x"}, {"x_shape"}));
+  whole.message(1, onnx_node("Shape", {"y"}, {"y_shape"}))
+      .message(1, onnx_node("Gather", {"x_shape", "zero"}, {"x_rows"}))
+      .message(1, onnx_node("Gather", {"x_shape", "one"}, {"x_columns"}));
+  whole = seen(whole, "rows", {"zero", "x_rows"}, "down", 0);
+  whole = seen(whole, "columns", {"column", columns_end}, "along", 1);
+  return whole
+      .message(1,
+               onnx_node("Concat", {"rows", "columns"}, {"index"}).message(5, onnx_int("axis", -1)))
+      .message(1, onnx_node("ScatterND", {"x", "index", "y"}, {"z"}))
+      .message(1, onnx_node("Relu", {"z"}, {"result"}))
+      .message(5, onnx_integers("zero", {}, {0}))
+      .message(5, onnx_integers("one", {}, {1}))
+      .message(5, onnx_integers("column", {}, {column}))
+      .message(5, onnx_integers("three", {}, {3}))
+      .message(5, onnx_integers("last", {1}, {-1}))
+      .message(11, named_value("x", {"n", "m"}))
+      .message(12, named_value("result", {"n", "m"}));
+}
+
+}  // namespace
+
+TEST_CASE("onnx: an assignment to a part of a tensor", "[frontend]") {
+  const auto nodes = [](const Json& model) {
+    std::string text;
+    for (const Json& node : model["nodes"]) {
+      const Json& attrs = node["attrs"];
+      text += (text.empty() ? "" : " ") + node["op_type"].get<std::string>();
+      if (attrs.contains("dim")) text += attrs.dump();
+    }
+    return text;
+  };
+  const Json part =
+      template_of(assignment(1, "x_columns").message(11, named_value("y", {"n", "k"})));
+  CAPTURE(nodes(part));
+  CHECK(nodes(part).find(
+            R"(aten.slice_scatter.default{"dim":1,"start":1,"end":"k + 1"} aten.relu)") !=
+        std::string::npos);
+  CAPTURE(nodes(part));
+  CHECK(nodes(part).find("index_put") == std::string::npos);
+  const Json fixed = template_of(assignment(1, "three").message(11, named_value("y", {"n", "2"})));
+  CHECK(nodes(fixed).find(R"(aten.slice_scatter.default{"dim":1,"start":1,"end":3})") !=
+        std::string::npos);
+  // All of it is what is assigned.
+  const Json all =
+      template_of(assignment(0, "x_columns").message(11, named_value("y", {"n", "m"})));
+  CHECK(all["nodes"].back()["inputs"][0]["name"] == "y");
+}

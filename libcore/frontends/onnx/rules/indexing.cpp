@@ -8,6 +8,7 @@
 #include "rules/attention.hpp"
 #include "rules/rules.hpp"
 #include "support/json_fields.hpp"
+#include "written_box.hpp"
 
 namespace npu::onnx {
 namespace {
@@ -199,6 +200,9 @@ void import_scatter_nd(Op& op) {
   Value* x = op.in(0);
   const std::string reduction = op.text("reduction", "none");
   if (op.in(1)->rank() < 1) Op::refuse("indices without columns");
+  if (reduction == "none") {
+    if (Value* result = write_box(op, x, op.in(1), op.in(2))) return op.set(0, result);
+  }
   const auto columns = columns_of(op, op.in(1), x->shape, 0);
   if (reduction != "none" && reduction != "add") {
     return op.set(0, reduced_rows(op, x, columns, op.in(2), reduction_verb(reduction)));
