@@ -105,6 +105,7 @@ class NodeFormula {
     if (is_one_of({"where", "masked_fill"})) return chosen();
     if (is_one_of({"maximum", "minimum", "clamp", "clamp_min", "clamp_max"})) return bounded();
     if (is_one_of({"triu", "tril"})) return triangle();
+    if (name_ == "slice_scatter") return overwritten();
     if (is_one_of({"cumsum", "sum"})) return summed();
     if (is_one_of({"index", "index_select", "gather", "embedding"})) return indexed();
     if (auto* const function = unary()) {
@@ -266,16 +267,46 @@ class NodeFormula {
     if (const auto always = when->number()) return argument(names[is_true(*always) ? 0 : 1]);
     const Found a = argument(names[0]);
     const Found b = argument(names[1]);
-    if (!a || !b) return std::nullopt;
-    const Formula first = as_choice(*a);
-    const Formula second = as_choice(*b);
+    return a && b ? choice(*when, *a, *b) : std::nullopt;
+  }
+
+  /// The first where a condition holds, and the second elsewhere.
+  static Found choice(const Formula& when, const Formula& a, const Formula& b) {
+    const Formula first = as_choice(a);
+    const Formula second = as_choice(b);
     if (const auto other = second.number()) {
-      return join(*when, first, [&](double c, double x) { return is_true(c) ? x : *other; });
+      return join(when, first, [&](double c, double x) { return is_true(c) ? x : *other; });
     }
     if (const auto self = first.number()) {
-      return join(*when, second, [&](double c, double y) { return is_true(c) ? *self : y; });
+      return join(when, second, [&](double c, double y) { return is_true(c) ? *self : y; });
     }
     return std::nullopt;
+  }
+
+  /// Some rows along a dimension are those of another tensor.
+  Found overwritten() {
+    const Found self = operand(0);
+    Found part = operand(1);
+    const auto dim = dimension("dim", rank());
+    const auto step =
+        node_.find("step") == nullptr ? SizeExpression(1) : model_.size(node_, "step");
+    const bool from_front = node_.find("start") == nullptr || node_.is_none("start");
+    const auto start = from_front ? SizeExpression(0) : model_.size(node_, "start");
+    if (!part || !dim || !start || !step || step->constant() != std::int64_t{1} ||
+        start->bounds(model_.ranges()).min < 0 || !is_along(*part, 1, *dim)) {
+      return std::nullopt;
+    }
+    const SizeExpression count = model_.shape(node_.node().inputs[1])[*dim];
+    if (*start == SizeExpression(0) && count == shape_[*dim]) return part;
+    if (!self) return std::nullopt;
+    Affine before = *integer_formula(rank(), SizeExpression(0) - *start).integer;
+    before.factors[*dim] = 1;
+    const Formula moved = substituted(*part, *dim, before);
+    Affine behind = before;
+    behind.rest = behind.rest - count + SizeExpression(1);
+    const auto inside =
+        both(at_most_zero(multiply(before, -1), space()), at_most_zero(std::move(behind), space()));
+    return inside ? choice(choice_formula(*inside, 1, 0), moved, *self) : std::nullopt;
   }
 
   /// The larger or smaller one of two, if that is known.

@@ -125,6 +125,21 @@ TEST_CASE("states: a mask of ones that is repeated", "[states]") {
         std::string::npos);
 }
 
+TEST_CASE("states: a mask of which a part is assigned", "[states]") {
+  // As Falcon and BLOOM had it: a triangle is put behind what is shown of the past.
+  const std::string part = R"(    new = arange() [T] int64 {"end": "T", "dtype": "torch.int64"}
+    down = unsqueeze(new) [T,1] int64 {"dim": 1}
+    own = le.Tensor(new, down) [T,T] bool
+    all = full() [T,"P + T"] bool {"size": ["T", "P + T"], "fill_value": true, "dtype": "torch.bool"}
+    mask = slice_scatter(all, own) [T,"P + T"] bool {"dim": 1, "start": "P", "end": "P + T"})";
+  CHECK(ops(adopted(with("mask", part))).find("length_mask(positions); y(") != std::string::npos);
+  // Other rows of the part would be an other mask.
+  std::string late = part;
+  late.replace(late.find("\"start\": \"P\""), 12, "\"start\": 0")
+      .replace(late.find("\"end\": \"P + T\"}"), 16, "\"end\": \"T\"}");
+  CHECK(refusal(with("mask", late)).find("'y'") != std::string::npos);
+}
+
 TEST_CASE("states: what is no cache is told", "[states]") {
   CHECK(refusal(R"(
     size P 1..8; input x [1,P]
