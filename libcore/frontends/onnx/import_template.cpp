@@ -15,12 +15,14 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "ir/bind_sizes.hpp"
 #include "ir/unify_sizes.hpp"
 #include "names.hpp"
 #include "npu/support/error.hpp"
 #include "relate_sizes.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu::onnx {
 namespace {
@@ -89,8 +91,11 @@ class TemplateImport {
     }
     // Most models take any size, up to the number of rows of a table; signals have some samples at
     // least, and images sizes that halve several times.
-    for (const auto& [samples, apart] :
-         {std::pair(kAny, kFarApart), {kAny, kNear}, {kLong, kFarApart}, {kHalved, kFarApart}}) {
+    for (const auto& [samples, apart] : {std::pair(kAny, kFarApart),
+                                         {kAny, kNear},
+                                         {kSome, kFarApart},
+                                         {kLong, kFarApart},
+                                         {kHalved, kFarApart}}) {
       AllSamples all(symbols_.size(), samples);
       if (auto written = at_sizes(all, apart)) {
         return symbols_.size() == 1 && samples.step == 1 ? *std::move(written)
@@ -102,6 +107,7 @@ class TemplateImport {
 
  private:
   static constexpr Samples kAny{5, 1};
+  static constexpr Samples kSome{16, 1};
   static constexpr Samples kLong{64, 1};
   static constexpr Samples kHalved{64, 32};
 
@@ -130,7 +136,13 @@ class TemplateImport {
         each = {4 * step, step};
         is_new = true;
       }
-      if (!is_new || attempt(tried)) break;
+      if (!is_new) break;
+      if (!attempt(tried)) continue;
+      for (Samples& each : tried) {
+        if (each.step == step) each.least = 2 * step;
+      }
+      attempt(tried);
+      break;
     }
     findings_ = std::move(findings);
     return model;
@@ -193,6 +205,17 @@ class TemplateImport {
     return std::nullopt;
   }
 
+  // " of node 'x'", which reads a constant first.
+  static std::string reader_of(const std::string& constant, const SizeSample& sample) {
+    for (const Json& node : *member_list(sample.document, "nodes")) {
+      for (const Json& input : *member_list(node, "inputs")) {
+        if (*member_text(input, "name") != constant) continue;
+        return " of node " + quoted_name(*member_text(node, "name"));
+      }
+    }
+    return {};
+  }
+
   // Whether more values are to be left to nodes.
   bool keep_what_differs(const std::vector<SizedImport>& imports) {
     const std::size_t before = settings_.kept.size();
@@ -240,8 +263,9 @@ class TemplateImport {
       const std::size_t before = settings_.filled.size();
       for (const std::string& name : varying) {
         if (settings_.filled.contains(name)) {
-          findings_.push_back({Finding::Level::kError,
-                               "constant " + quoted_name(name) + " differs from size to size"});
+          findings_.push_back({Finding::Level::kError, "constant " + quoted_name(name) +
+                                                           reader_of(name, samples[0]) +
+                                                           " differs from size to size"});
         }
       }
       settings_.filled.merge(varying);
@@ -250,6 +274,7 @@ class TemplateImport {
       }
       return std::nullopt;
     }
+    raise_least(*document, sampled);
     // Which inputs give a size is found from the document itself.
     const Template model = Template::read(*document, "model", faults);
     Json* npu = find_member(*document, "npu");
@@ -260,6 +285,44 @@ class TemplateImport {
     WrittenModel written = std::move(imports.front().model);
     written.document = document->dump();
     return written;
+  }
+
+  // Sizes that make no tensor smaller than empty, such as those of a convolution without pads.
+  void raise_least(Json& document, const AllSamples& sampled) const {
+    std::vector<SizeExpression> sizes;
+    for (const Json& node : *member_list(document, "nodes")) {
+      for (const Json& output : *member_list(node, "outputs")) {
+        for (const Json& extent : *member_list(output, "shape")) {
+          const std::string* text = json_text(&extent);
+          if (text == nullptr) continue;
+          SizeExpression size = SizeExpression::parse(*text);
+          if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) {
+            sizes.push_back(std::move(size));
+          }
+        }
+      }
+    }
+    Json& symbols = *find_member(*find_member(document, "npu"), "symbols");
+    SizeBindings least;
+    for (const std::string& name : symbols_) {
+      least[name] = member_integer(*find_member(symbols, name), "min").value_or(1);
+    }
+    bool is_raised = true;
+    while (std::exchange(is_raised, false)) {
+      for (const SizeExpression& size : sizes) {
+        if (size.evaluate(least) >= 0) continue;
+        for (std::size_t i = 0; i < symbols_.size(); ++i) {
+          std::int64_t& value = least[symbols_[i]];
+          if (value >= sampled[i].least || !size.symbols().contains(symbols_[i])) continue;
+          value += sampled[i].step;
+          is_raised = true;
+        }
+      }
+    }
+    for (const auto& [name, value] : least) {
+      Json& symbol = *find_member(symbols, name);
+      if (member_integer(symbol, "min") != value) set_member(symbol, "min", value);
+    }
   }
 
   std::string_view bytes_;

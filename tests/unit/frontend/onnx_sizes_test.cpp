@@ -456,3 +456,12 @@ TEST_CASE("onnx: an assignment to a part of a tensor", "[frontend]") {
       template_of(assignment(0, "x_columns").message(11, named_value("y", {"n", "m"})));
   CHECK(all["nodes"].back()["inputs"][0]["name"] == "y");
 }
+
+TEST_CASE("onnx: a size is as large as convolutions need it", "[frontend]") {
+  const Json model = template_of(Proto()
+                                     .message(1, onnx_node("Conv", {"x", "w"}, {"y"}))
+                                     .message(5, onnx_tensor("w", {1, 1, 4}, {1, 2, 3, 4}))
+                                     .message(11, named_value("x", {"1", "1", "length"}))
+                                     .message(12, named_value("y", {"1", "1", "rest"})));
+  CHECK(model["npu"]["symbols"]["length"]["min"] == 3);
+}
