@@ -306,6 +306,67 @@ Value* match_roll(Op& op, const std::vector<Value*>& parts, std::int64_t axis) {
   return op.emit_like("aten.roll.default", {x}, Json{{"shifts", shifts}, {"dims", dims}});
 }
 
+namespace {
+
+// An index of an axis, and the number of rows that lie behind it.
+struct IndexTerm {
+  Value* index;
+  std::int64_t rows;
+};
+
+// The terms of a sum of indices; nothing if they are more than `most`.
+std::optional<std::vector<IndexTerm>> terms_of(Op& op, Value* sum, std::size_t most) {
+  std::vector<Value*> open{sum};
+  std::vector<IndexTerm> terms;
+  while (!open.empty()) {
+    Value* value = open.back();
+    open.pop_back();
+    if (const DraftNode* node = made_of_two(op, value, "aten.add.Tensor")) {
+      open.insert(open.end(), node->inputs.begin(), node->inputs.end());
+    } else {
+      const DraftNode* product = made_by(op, value, "aten.mul.Tensor");
+      const auto rows = product == nullptr ? std::nullopt : number_of(*product);
+      const bool is_scaled = rows && *rows > 1 && *rows == std::floor(*rows);
+      terms.push_back({is_scaled ? product->inputs[0] : value,
+                       is_scaled ? static_cast<std::int64_t>(*rows) : 1});
+    }
+    if (terms.size() + open.size() > most) return std::nullopt;
+  }
+  return terms;
+}
+
+}  // namespace
+
+Value* match_indices(Op& op, Value* x, Value* index) {
+  const DraftNode* view = made_by(op, x, "aten.reshape.default");
+  if (view == nullptr || made_of_two(op, index, "aten.add.Tensor") == nullptr) return nullptr;
+  Value* whole = view->inputs[0];
+  auto terms = terms_of(op, index, whole->shape.size());
+  if (!terms || terms->size() < 2) return nullptr;
+  std::stable_sort(terms->begin(), terms->end(),
+                   [](const IndexTerm& a, const IndexTerm& b) { return a.rows > b.rows; });
+  const std::size_t axes = terms->size();
+  if (product(whole->shape, 0, axes) != x->shape[0]) return nullptr;
+  std::vector<Value*> operands{whole};
+  Shape places;
+  for (std::size_t i = 0; i < axes; ++i) {
+    Value* place = (*terms)[i].index;
+    if ((*terms)[i].rows != product(whole->shape, i + 1, axes)) return nullptr;
+    if (place->dtype != DType::kInt64) return nullptr;
+    operands.push_back(place);
+    places = broadcast(places, place->shape);
+  }
+  if (places != index->shape) return nullptr;
+  Shape shape(whole->shape.begin(), whole->shape.begin() + static_cast<std::ptrdiff_t>(axes));
+  shape.insert(shape.end(), x->shape.begin() + 1, x->shape.end());
+  operands[0] = op.view(whole, std::move(shape));
+  Shape result = places;
+  result.insert(result.end(), x->shape.begin() + 1, x->shape.end());
+  return op.emit("aten.index.Tensor", operands,
+                 Json{{"_tensor_list_sizes", Ints{static_cast<std::int64_t>(axes)}}}, x->dtype,
+                 std::move(result));
+}
+
 Value* match_quotient(Op& op, Value* a, Value* b) {
   if (const auto six = op.single(b); six && is_near(*six, 6)) {
     const DraftNode* product = made_by(op, a, "aten.mul.Tensor");

@@ -22,6 +22,9 @@ Value* unpadded(Op& op, Value* x, const Shape& kernel, Shape& pads);
 /// The last elements of an axis in front of the first: a roll, of two axes if `x` was rolled along
 /// another one.
 Value* match_roll(Op& op, const std::vector<Value*>& parts, std::int64_t axis);
+/// x[i, j, ...]: rows of `x`, which is a view of a tensor with its first axes joined, by the sum of
+/// an index of each axis times how many rows lie behind it.
+Value* match_indices(Op& op, Value* x, Value* index);
 /// (x - mean) / sqrt(var + eps), and x * clip(x + 3, 0, 6) / 6.
 Value* match_quotient(Op& op, Value* a, Value* b);
 

@@ -457,6 +457,35 @@ TEST_CASE("onnx: an assignment to a part of a tensor", "[frontend]") {
   CHECK(all["nodes"].back()["inputs"][0]["name"] == "y");
 }
 
+TEST_CASE("onnx: a row of each of several matrices is picked by two indices", "[frontend]") {
+  // x[arange(n), at], as PyTorch's exporter writes it: rows of one matrix, i m + at.
+  const auto ops = [](const std::string& factor) {
+    const Json model = template_of(
+        Proto()
+            .message(1, onnx_node("Shape", {"x"}, {"sizes"}))
+            .message(1, onnx_node("Gather", {"sizes", "zero"}, {"n"}))
+            .message(1, onnx_node("Gather", {"sizes", "one"}, {"m"}))
+            .message(1, onnx_node("Range", {"zero", "n", "one"}, {"i"}))
+            .message(1, onnx_node("Mul", {"i", factor}, {"begin"}))
+            .message(1, onnx_node("Add", {"at", "begin"}, {"row"}))
+            .message(1, onnx_node("Flatten", {"x"}, {"rows"}).message(5, onnx_int("axis", 2)))
+            .message(1, onnx_node("Gather", {"rows", "row"}, {"y"}))
+            .message(5, onnx_integers("zero", {}, {0}))
+            .message(5, onnx_integers("one", {}, {1}))
+            .message(11, named_value("x", {"n", "m", "4"}))
+            .message(11, named_value("at", {"n"}, 7))
+            .message(12, named_value("y", {"n", "4"})));
+    std::string text;
+    for (const Json& node : model["nodes"]) {
+      text += (text.empty() ? "" : " ") + node["op_type"].get<std::string>();
+    }
+    return text;
+  };
+  CHECK(ops("m") == "aten.arange.start_step aten.index.Tensor");
+  // Steps of another number of rows are what they are.
+  CHECK(ops("n").find("aten.mul.Tensor") != std::string::npos);
+}
+
 TEST_CASE("onnx: a size is as large as convolutions need it", "[frontend]") {
   const Json model = template_of(Proto()
                                      .message(1, onnx_node("Conv", {"x", "w"}, {"y"}))

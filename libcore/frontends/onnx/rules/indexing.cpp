@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "patterns.hpp"
 #include "rules/attention.hpp"
 #include "rules/rules.hpp"
 #include "support/json_fields.hpp"
@@ -105,6 +106,9 @@ void import_gather(Op& op) {
         0, op.emit("aten.select.int", {x}, Json{{"dim", axis}, {"index", place}}, x->dtype, shape));
   }
   Value* index = indices_of(op, op.in(1), extent);
+  if (axis == 0) {
+    if (Value* rows = match_indices(op, x, index)) return op.set(0, rows);
+  }
   if (!index->is_constant()) {
     Json attrs{{"_tensor_list_sizes", Ints{1}}};
     if (axis > 0) {
