@@ -230,11 +230,11 @@ NodeRule expand_rule(const PaddedNode& node) {
       rule.results.push_back(moved_dim(0, d, {0, from}));
       continue;
     }
-    if (from >= 0 && node.operand(0)[index_of(from)].constant() != 1) {
-      return refuse_rule(std::string(repeats ? "repeats" : "expands") +
-                         " rows a number of times that varies");
-    }
-    rule.results.push_back({.result = 0, .dim = d, .repeat = Keep::kYes, .finite = Keep::kAll});
+    const bool is_one = from < 0 || node.operand(0)[index_of(from)].constant() == 1;
+    if (!is_one && !repeats) return refuse_rule("expands rows a number of times that varies");
+    // Of several rows the last one is that of the last time, and so are the times behind it.
+    rule.results.push_back(
+        {.result = 0, .dim = d, .repeat = is_one ? Keep::kYes : Keep::kNo, .finite = Keep::kAll});
   }
   // The shape of expand_as's second operand is all that counts of it.
   for (std::size_t i = 1; i < node.operands(); ++i) {

@@ -106,11 +106,13 @@ NodeRule sum_rule(const PaddedNode& node) {
     dims = node.dimensions("dim", rank);
   }
   const ReducedDims reduced = reduced_dims(node, 0, dims);
+  const bool is_log_sum = name == "logsumexp";
   bool is_padded = false;
   for (std::int32_t d = 0; d < rank; ++d) {
     if (reduced.is_reduced[index_of(d)] == 0 || !node.operand_varies(0, d)) continue;
     is_padded = true;
-    rule.needs.push_back(need_at({0, d}, {kZeros}, Fill::kZero));
+    rule.needs.push_back(is_log_sum ? need_at({0, d}, {kLowests}, Fill::kLowest)
+                                    : need_at({0, d}, {kZeros}, Fill::kZero));
   }
   const bool is_mean = name == "mean" || name.find("adaptive") != std::string_view::npos;
   const bool is_sum =
@@ -123,7 +125,7 @@ NodeRule sum_rule(const PaddedNode& node) {
                          quoted_size(node.operand(0)[index_of(d)]));
     }
   }
-  if (is_padded && !is_mean && !is_sum) {
+  if (is_padded && !is_mean && !is_sum && !is_log_sum) {
     return refuse_rule(std::string(name) + " over a size that varies has no padding rule");
   }
   const Keep zero = is_sum || is_mean ? Keep::kAll : Keep::kNo;

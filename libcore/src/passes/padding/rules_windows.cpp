@@ -282,7 +282,15 @@ NodeRule resample_rule(const PaddedNode& node) {
       rule, node, 0, 0, [](std::int32_t d) { return d < 2 ? d : -1; }, Keep::kAll, Keep::kAll);
   for (std::int32_t d = 2; d < rank; ++d) {
     if (!node.operand_varies(0, d)) {
-      if (node.result_varies(0, d)) return refuse_rule("its result varies, its operand does not");
+      if (!node.result_varies(0, d)) continue;
+      if (node.operand(0)[index_of(d)].constant() != 1) {
+        return refuse_rule("its result varies, its operand does not");
+      }
+      // Of one row every mode gives copies, to the last bit where it has one weight.
+      rule.results.push_back({.result = 0,
+                              .dim = d,
+                              .repeat = is_nearest ? Keep::kYes : Keep::kNo,
+                              .finite = Keep::kAll});
       continue;
     }
     const std::int64_t factor = resampling_factor(node, d);

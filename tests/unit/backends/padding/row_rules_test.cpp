@@ -99,6 +99,8 @@ const std::vector<RuleCase>& rule_cases() {
         y = layer_norm(x, w, b) [2,S,4] {"normalized_shape": [4]}; output y)"},
       {"norm", R"(input x [S,4,3]; weight w [4]; weight b [4];
         y = group_norm(x, w, b) [S,4,3] {"num_groups": 2}; output y)"},
+      {"sum", R"(input x [2,S,T]; y = logsumexp(x) [2,T] {"dim": [1]}; output y)"},
+      {"expand", R"(input x [3,T]; y = repeat(x) ["3*S",T] {"repeats": ["S", 1]}; output y)"},
       {"softmax", R"(input x [2,S,T]; y = softmax.int(x) [2,S,T] {"dim": -1}; output y)"},
       {"softmax", R"(input x [2,S,T]; y = log_softmax.int(x) [2,S,T] {"dim": 1}; output y)"},
       {"sum", R"(input x [2,S,T]; y = sum.dim_IntList(x) [2,T] {"dim": [1]}; output y)"},
@@ -124,6 +126,10 @@ const std::vector<RuleCase>& rule_cases() {
         "padding": [1]}; output y)"},
       {"resample", R"(input x [1,2,S]; y = upsample_nearest1d(x) [1,2,2*S]
         {"output_size": ["2*S"], "scales": 2.0}; output y)"},
+      {"resample", R"(input x [T,2,1]; y = upsample_linear1d(x) [T,2,S]
+        {"output_size": ["S"], "align_corners": false}; output y)"},
+      {"resample", R"(input x [1,2,1,T]; y = upsample_nearest2d(x) [1,2,S,2*T]
+        {"output_size": ["S", "2*T"]}; output y)"},
       {"resample", R"(input x [1,2,S,T]; y = upsample_bilinear2d(x) [1,2,2*S,3*T]
         {"output_size": ["2*S", "3*T"], "align_corners": false}; output y)"},
       {"reshape", R"(input x [1,S,4]; y = view(x) [4*S] {"size": ["4*S"]}; output y)"},
