@@ -29,6 +29,7 @@
 #include "passes/padding/rows_from_end.hpp"
 #include "passes/padding/sink_last_row.hpp"
 #include "passes/padding/size_nodes.hpp"
+#include "passes/padding/size_operands.hpp"
 #include "support/checked.hpp"
 #include "support/json_fields.hpp"
 #include "support/text.hpp"
@@ -65,7 +66,8 @@ class GraphPadder {
     }
     graph_ = assemble_graph(std::move(document), model_.file(), diagnostics_);
     if (diagnostics_.has_errors()) return {};
-    check_attributes(from_end);
+    write_size_operands(graph_, sizes_, check_attributes(from_end));
+    if (diagnostics_.has_errors()) return {};
     keep_rows_apart(graph_, sizes_, shapes(), added_);
     for (int round = 0; round < kMostRounds; ++round) {
       if (!analyse() || !rewrite_rows(graph_, analysis_, sizes_, shapes(), added_)) break;
@@ -120,6 +122,7 @@ class GraphPadder {
     std::vector<PaddedSymbol> list;
     SizeRanges ranges;
     for (const auto& [name, capacity] : capacities_) ranges[name] = {0, capacity};
+    auto of_results = sizes_by_symbol();
     for (const SizeSymbol& symbol : model_.symbols().list()) {
       const auto capacity = capacities_.find(symbol.name);
       if (capacity == capacities_.end()) continue;  // bound_document says what is missing
@@ -130,11 +133,41 @@ class GraphPadder {
       if (const std::int64_t rest = padded.min % symbol.multiple_of; rest != 0) {
         padded.min += symbol.multiple_of - rest;
       }
+      // Nor is there one where a part of them is left out, such as the first.
+      const auto leaves_no_row = [&](const SizeExpression& size) {
+        return size.evaluate({{symbol.name, padded.min}}) < 1;
+      };
+      const std::vector<SizeExpression>& sizes = of_results[symbol.name];
+      while (padded.min < padded.capacity && std::ranges::any_of(sizes, leaves_no_row)) {
+        padded.min += symbol.multiple_of;
+      }
       padded.min = std::min(padded.min, padded.capacity);
       if (valid.contains(symbol.name)) padded.valid = valid_input_name(symbol.name);
       list.push_back(std::move(padded));
     }
     return list;
+  }
+
+  // The sizes of results that follow from one symbol, by its name.
+  std::map<std::string, std::vector<SizeExpression>> sizes_by_symbol() const {
+    std::map<std::string, std::vector<SizeExpression>> sizes;
+    const Json* nodes = member_list(model_.document(), "nodes");
+    for (std::size_t n = 0; nodes != nullptr && n < nodes->size(); ++n) {
+      const Json* outputs = member_list((*nodes)[n], "outputs");
+      for (std::size_t i = 0; outputs != nullptr && i < outputs->size(); ++i) {
+        const std::string* name = member_text((*outputs)[i], "name");
+        const SizeShape* shape = name == nullptr ? nullptr : model_.shape(*name);
+        if (shape == nullptr) continue;
+        for (const SizeExpression& size : *shape) {
+          if (size.is_constant()) continue;
+          const std::set<std::string> found = size.symbols();
+          if (found.size() != 1) continue;
+          std::vector<SizeExpression>& list = sizes[*found.begin()];
+          if (std::find(list.begin(), list.end(), size) == list.end()) list.push_back(size);
+        }
+      }
+    }
+    return sizes;
   }
 
   TensorSizes shapes() const {
@@ -187,9 +220,10 @@ class GraphPadder {
     }
   }
 
-  // A number that varies with a size is part of the values, unless it is the size of the result.
-  // Those of nodes in `from_end` count from the end.
-  void check_attributes(const std::set<std::size_t>& from_end) {
+  // A number that varies with a size is part of the values, unless it is the size of the result;
+  // those that can be operands are returned. Those of nodes in `from_end` count from the end.
+  SizeOperands check_attributes(const std::set<std::size_t>& from_end) {
+    SizeOperands operands;
     const Json* nodes = member_list(model_.document(), "nodes");
     for (std::size_t n = 0; nodes != nullptr && n < nodes->size(); ++n) {
       const Json* attrs = member_object((*nodes)[n], "attrs");
@@ -203,6 +237,10 @@ class GraphPadder {
         const std::string size = is_amount ? varying_front(value) : varying_size(value);
         if (!size.empty()) {
           const std::string* name = member_text((*nodes)[n], "name");
+          if (name != nullptr && can_be_operand((*nodes)[n], key)) {
+            operands.emplace(*name, *model_.size_in_attrs(size));
+            continue;
+          }
           diagnostics_.error(
               {.file = model_.file(),
                .pointer = "/nodes/" + std::to_string(n) + "/attrs/" + pointer_token(key)},
@@ -212,6 +250,7 @@ class GraphPadder {
         }
       }
     }
+    return operands;
   }
 
   // Of amounts in front of and behind rows, in pairs, those behind fill up to a size that may be

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "npu/support/error.hpp"
+#include "support/json_fields.hpp"
 
 namespace npu {
 namespace {
@@ -70,6 +71,27 @@ std::optional<Tensor> valid_size(const TensorInfo& input, const SizeBindings& va
   Tensor tensor(DType::kInt64, {});
   *tensor.as_mutable<std::int64_t>() = size->second;
   return tensor;
+}
+
+std::string unproved_size(const Graph& entry, const SizeBindings& valid) {
+  const Json* padding = entry.npu_member("padding");
+  const Json* symbols = padding == nullptr ? nullptr : member_object(*padding, "symbols");
+  for (const auto& [name, value] : valid) {
+    const Json* symbol = symbols == nullptr ? nullptr : member_object(*symbols, name);
+    const auto least = symbol == nullptr ? std::nullopt : member_integer(*symbol, "min");
+    if (!least || value >= *least) continue;
+    return name + " is " + std::to_string(value) + ", expected at least " + std::to_string(*least);
+  }
+  return {};
+}
+
+void check_proved(const Graph& entry, const SizeBindings& valid) {
+  const std::string unproved = unproved_size(entry, valid);
+  if (unproved.empty()) return;
+  throw Error(ErrorCode::kInfeasible,
+              "padding is not proved for these inputs: size " + unproved +
+                  "; compile with a bucket of that size",
+              {.file = entry.file});
 }
 
 Tensor padded_rows(const Tensor& tensor, const Shape& capacity) {

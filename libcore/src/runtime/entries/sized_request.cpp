@@ -91,6 +91,7 @@ std::vector<Tensor> entry_inputs(const Graph& graph, SizedRequest& request) {
                     bindings_text(request.valid) + ": give inputs of the entry's sizes",
                 {.file = graph.file});
   }
+  if (!request.is_exact) check_proved(graph, request.valid);
   std::vector<Tensor> inputs;
   std::vector<Shape> valid;
   std::vector<Shape> capacity;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "ir/states_section.hpp"
+#include "runtime/entries/pad_rows.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu {
@@ -168,7 +169,8 @@ void SessionModel::add_entry(std::size_t entry, const std::string& file) {
                              (vocabulary_ == 0 ? "V" : std::to_string(vocabulary_)) + "]");
   }
   vocabulary_ = logits.shape[2];
-  const bool is_proved = decoder.new_rows && graph.npu_member("padding") != nullptr;
+  const bool is_proved = decoder.new_rows && graph.npu_member("padding") != nullptr &&
+                         unproved_size(graph, {{*decoder.new_rows, 1}}).empty();
   entries_.push_back({.name = known.name.empty() ? graph.model_name() : known.name,
                       .rows = rows,
                       .predicted_us = known.predicted_us,

@@ -188,6 +188,7 @@ struct Session::Parts {
                       "padding: give inputs of the entry's sizes",
                   {.file = file});
     }
+    if (shape != info.shape) check_proved(loaded[index]->graph, valid);
     return padded_rows(tensor, info.shape);
   }
 

@@ -246,6 +246,42 @@ TEST_CASE("a recurrence whose last state is read", "[padding]") {
         std::string::npos);
 }
 
+TEST_CASE("numbers that are sizes are those of the valid rows", "[padding]") {
+  check_sizes(R"(
+    size S 1..9; input x [2,S,4]; input at [2] int64
+    i = arange() [S] int64 {"end": "S", "dtype": "torch.int64"}
+    f = to.dtype(i) [S] {"dtype": "torch.float32"}
+    p = div.Tensor(f) [S] {"other": "S"}
+    c = view(p) [S,1] {"size": ["S", 1]}
+    y = add.Tensor(x, c) [2,S,4]
+    s = sum.dim_IntList(y) [2,4] {"dim": [1]}
+    m = div.Tensor(s) [2,4] {"other": "S + 1"}
+    n = full() [] int64 {"size": [], "fill_value": "S", "dtype": "torch.int64"}
+    w = remainder.Tensor(at, n) [2] int64
+    b = arange() [2] int64 {"end": 2, "dtype": "torch.int64"}
+    r = index.Tensor(y, b, w) [2,4] {"_tensor_list_sizes": [2]}
+    l = lt.Scalar(f) [S] bool {"other": "S - 1"}
+    o = full() [2,S] {"size": [2, "S"], "fill_value": "S", "dtype": "torch.float32"}
+    k = where.ScalarOther(l, o) [2,S] {"other": 0}
+    output y; output m; output r; output k)",
+              {{"S", 9}}, all_up_to(9));
+}
+
+TEST_CASE("sizes at which nothing would be left are not proved", "[padding]") {
+  const std::string lines = R"(
+    size S 2..9; input x [2,S,4]
+    a = slice.Tensor(x) [2,"S - 2",4] {"dim": 1, "start": 2, "end": "S", "step": 1}
+    b = relu(a) [2,"S - 2",4]
+    output b)";
+  Diagnostics faults;
+  const PaddedGraph padded = pad_graph(template_of(lines), {{"S", 9}}, faults);
+  REQUIRE_FALSE(faults.has_errors());
+  CHECK(padded.padding.symbols[0].min == 3);
+  std::vector<SizeBindings> sizes = all_up_to(9);
+  sizes.erase(sizes.begin(), sizes.begin() + 2);  // of 2 rows nothing is left
+  check_sizes(lines, {{"S", 9}}, sizes);
+}
+
 TEST_CASE("a convolution that streams keeps its last inputs", "[padding]") {
   check_sizes(R"(
     size S 1..12; input x [1,4,S]; input kept [1,4,2]; weight w [4,1,3]

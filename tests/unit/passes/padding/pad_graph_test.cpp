@@ -252,8 +252,8 @@ TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
         "node 'y': 5 rows from the end are more than the padded size 'S' has at its least");
   CHECK(of(R"(y = slice.Tensor(x) [2,8,2] {"dim": 2, "start": -4, "step": 2})") ==
         "node 'y': start -4 counts from the end of the padded size 'S'");
-  CHECK(of(R"(y = add.Scalar(x) [2,8,S] {"other": "S"})") ==
-        "node 'y': attribute 'other' varies with 'S' other than as a shape");
+  CHECK(of(R"(y = pow.Tensor_Scalar(x) [2,8,S] {"exponent": "S"})") ==
+        "node 'y': attribute 'exponent' varies with 'S' other than as a shape");
   CHECK(of(R"(y = linspace() [3] {"start": 0.0, "end": "S", "steps": 3})") ==
         "node 'y': attribute 'end' varies with 'S' other than as a shape");
   CHECK(refusal(R"(size S 1..8; input x [1,S]; y = squeeze(x) [S]; output y)", {{"S", 8}}) ==

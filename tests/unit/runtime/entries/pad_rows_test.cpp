@@ -6,6 +6,7 @@
 #include <random>
 
 #include "catch.hpp"
+#include "graph_builder.hpp"
 #include "npu/support/error.hpp"
 
 using namespace npu;
@@ -77,4 +78,14 @@ TEST_CASE("padding: rows that are not there are refused", "[runtime][entries]") 
   CHECK_THROWS_AS(first_rows(counted({3}), {}), Error);
   CHECK(padded_rows(counted({0, 2}), {0, 3}).element_count() == 0);
   CHECK(first_rows(counted({3, 2}), {0, 2}).element_count() == 0);
+}
+
+TEST_CASE("sizes that a padded entry is not proved for are told", "[entries]") {
+  Graph graph = test::GraphBuilder().lines("input x [2]; y = relu(x) [2]; output y").build();
+  CHECK(unproved_size(graph, {{"S", 1}}).empty());
+  graph.set_npu_member("padding", {{"symbols", {{"S", {{"capacity", 8}, {"min", 3}}}}}});
+  CHECK(unproved_size(graph, {{"S", 3}, {"T", 1}}).empty());
+  CHECK(unproved_size(graph, {{"S", 2}}) == "S is 2, expected at least 3");
+  CHECK_NOTHROW(check_proved(graph, {{"S", 8}}));
+  CHECK_THROWS_AS(check_proved(graph, {{"S", 1}}), Error);
 }
