@@ -531,47 +531,6 @@ class NodeFormula {
   std::string_view name_;
 };
 
-/// A constant as a formula: one number, a sequence, or two numbers on both sides of a diagonal.
-Found constant_pattern(const std::vector<double>& values, const Shape& shape, bool is_integer) {
-  if (values.empty()) return std::nullopt;
-  const bool is_one =
-      std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });
-  if (is_one && is_integer) {
-    return integer_formula(shape.size(), static_cast<std::int64_t>(values.front()));
-  }
-  if (is_one) return constant_formula(values.front());
-  std::vector<std::size_t> dims;
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] != 1) dims.push_back(d);
-  }
-  if (dims.size() == 1 && is_integer) {
-    const double step = values[1] - values[0];
-    for (std::size_t i = 1; i < values.size(); ++i) {
-      if (values[i] - values[i - 1] != step) return std::nullopt;
-    }
-    Formula result = integer_formula(shape.size(), static_cast<std::int64_t>(values[0]));
-    result.integer->factors[dims[0]] = static_cast<std::int64_t>(step);
-    return result;
-  }
-  if (dims.size() != 2) return std::nullopt;
-  // The first row begins with what stands below the diagonal.
-  const auto columns = npu::index_of(shape[dims[1]]);
-  if (columns == 0) return std::nullopt;
-  std::size_t first = 0;
-  while (first < columns && values[first] == values[0]) ++first;
-  const double below = values[0];
-  const double above = first < columns ? values[first] : below;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t row = i / columns, column = i % columns;
-    if (values[i] != (column < row + first ? below : above)) return std::nullopt;
-  }
-  Affine distance{std::vector<std::int64_t>(shape.size(), 0),
-                  SizeExpression(1 - static_cast<std::int64_t>(first))};
-  distance.factors[dims[0]] = -1;
-  distance.factors[dims[1]] = 1;
-  return choice_formula({.atoms = {std::move(distance)}}, below, above);
-}
-
 }  // namespace
 
 const std::optional<Formula>& PastFollower::formula(TensorId id) {
@@ -596,7 +555,7 @@ std::optional<Formula> PastFollower::find(TensorId id) {
   if (tensor.kind == TensorKind::kWeight) {
     const auto values = model_.constant(id);
     if (!values) return std::nullopt;
-    return constant_pattern(*values, tensor.shape, !is_float && tensor.dtype != DType::kBool);
+    return constant_formula(*values, tensor.shape, !is_float && tensor.dtype != DType::kBool);
   }
   if (!tensor.producer.valid()) return std::nullopt;
   const Node& node = model_.graph().node(tensor.producer);
@@ -605,7 +564,12 @@ std::optional<Formula> PastFollower::find(TensorId id) {
   BindError error;
   const auto bound = BoundNode::try_bind(model_.graph(), node, op->schema, error);
   if (!bound) return std::nullopt;
-  return NodeFormula(*this, model_, *bound).find();
+  Found found = NodeFormula(*this, model_, *bound).find();
+  if (found && found->when.atoms.size() > 1) {
+    found->when.atoms =
+        needed_atoms(found->when.atoms, {model_.shape(node.outputs.front()), model_.ranges()});
+  }
+  return found;
 }
 
 }  // namespace npu::states

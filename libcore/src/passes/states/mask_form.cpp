@@ -27,22 +27,6 @@ struct MaskDims {
   }
 };
 
-/// Without the atoms that hold wherever another one does; of two that are alike the first stays.
-std::vector<Affine> needed(const std::vector<Affine>& atoms, const FormulaSpace& space) {
-  const auto follows = [&](const Affine& a, const Affine& from) {
-    return at_most_zero(add(a, from, -1), space).is_always();
-  };
-  std::vector<Affine> kept;
-  for (std::size_t i = 0; i < atoms.size(); ++i) {
-    bool is_implied = false;
-    for (std::size_t k = 0; k < atoms.size() && !is_implied; ++k) {
-      is_implied = k != i && follows(atoms[i], atoms[k]) && (k < i || !follows(atoms[k], atoms[i]));
-    }
-    if (!is_implied) kept.push_back(atoms[i]);
-  }
-  return kept;
-}
-
 /// The form of a formula whose condition shows keys.
 std::optional<MaskForm> shown_form(const PastModel& model, const Formula& formula,
                                    const SizeShape& shape, std::size_t keys_dim,
@@ -57,7 +41,7 @@ std::optional<MaskForm> shown_form(const PastModel& model, const Formula& formul
   if (formula.when.is_opposite) return refuse("shows keys by none of several conditions");
   const bool is_single = model.caches().fresh == SizeExpression(1);
   bool is_bounded = !model.caches().is_fixed;  // a buffer has rows behind those that count
-  for (const Affine& atom : needed(formula.when.atoms, {shape, model.ranges()})) {
+  for (const Affine& atom : needed_atoms(formula.when.atoms, {shape, model.ranges()})) {
     std::int64_t keys = 0;
     std::int64_t rows = 0;
     for (std::size_t d = 0; d < atom.factors.size(); ++d) {
@@ -110,7 +94,7 @@ std::optional<MaskForm> mask_form(const PastModel& model, const Formula& formula
   }
   if (auto form = shown_form(model, formula, shape, keys_dim, reason)) return form;
   // A single condition may tell which keys are hidden.
-  const std::vector<Affine> atoms = needed(formula.when.atoms, {shape, model.ranges()});
+  const std::vector<Affine> atoms = needed_atoms(formula.when.atoms, {shape, model.ranges()});
   if (atoms.size() != 1) return std::nullopt;
   Affine shown = multiply(atoms.front(), -1);
   shown.rest = shown.rest + SizeExpression(1);

@@ -98,6 +98,21 @@ Condition opposite(Condition condition) {
   return condition;
 }
 
+std::vector<Affine> needed_atoms(const std::vector<Affine>& atoms, const FormulaSpace& space) {
+  const auto follows = [&](const Affine& a, const Affine& from) {
+    return at_most_zero(add(a, from, -1), space).is_always();
+  };
+  std::vector<Affine> kept;
+  for (std::size_t i = 0; i < atoms.size(); ++i) {
+    bool is_implied = false;
+    for (std::size_t k = 0; k < atoms.size() && !is_implied; ++k) {
+      is_implied = k != i && follows(atoms[i], atoms[k]) && (k < i || !follows(atoms[k], atoms[i]));
+    }
+    if (!is_implied) kept.push_back(atoms[i]);
+  }
+  return kept;
+}
+
 std::optional<Condition> both(const Condition& a, const Condition& b) {
   if (a.is_never() || b.is_never()) return Condition{.is_opposite = true};
   if (a.is_always() || a == b) return b;
@@ -139,6 +154,47 @@ std::optional<Formula> join(const Formula& a, const Formula& b,
     return single(opposite(a.when), opposite(b.when), no_no, yes_yes);
   }
   return std::nullopt;
+}
+
+std::optional<Formula> constant_formula(const std::vector<double>& values, const Shape& shape,
+                                        bool is_integer) {
+  if (values.empty()) return std::nullopt;
+  const bool is_one =
+      std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });
+  if (is_one && is_integer) {
+    return integer_formula(shape.size(), static_cast<std::int64_t>(values.front()));
+  }
+  if (is_one) return constant_formula(values.front());
+  std::vector<std::size_t> dims;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] != 1) dims.push_back(d);
+  }
+  if (dims.size() == 1 && is_integer) {
+    const double step = values[1] - values[0];
+    for (std::size_t i = 1; i < values.size(); ++i) {
+      if (values[i] - values[i - 1] != step) return std::nullopt;
+    }
+    Formula result = integer_formula(shape.size(), static_cast<std::int64_t>(values[0]));
+    result.integer->factors[dims[0]] = static_cast<std::int64_t>(step);
+    return result;
+  }
+  if (dims.size() != 2) return std::nullopt;
+  // The first row begins with what stands below the diagonal.
+  const auto columns = npu::index_of(shape[dims[1]]);
+  if (columns == 0) return std::nullopt;
+  std::size_t first = 0;
+  while (first < columns && values[first] == values[0]) ++first;
+  const double below = values[0];
+  const double above = first < columns ? values[first] : below;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t row = i / columns, column = i % columns;
+    if (values[i] != (column < row + first ? below : above)) return std::nullopt;
+  }
+  Affine distance{std::vector<std::int64_t>(shape.size(), 0),
+                  SizeExpression(1 - static_cast<std::int64_t>(first))};
+  distance.factors[dims[0]] = -1;
+  distance.factors[dims[1]] = 1;
+  return choice_formula({.atoms = {std::move(distance)}}, below, above);
 }
 
 }  // namespace npu::states

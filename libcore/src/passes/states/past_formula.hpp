@@ -51,6 +51,9 @@ struct FormulaSpace {
 };
 
 Formula constant_formula(double number);
+/// Of a constant: one number, a sequence, or two numbers on both sides of a diagonal.
+std::optional<Formula> constant_formula(const std::vector<double>& values, const Shape& shape,
+                                        bool is_integer);
 Formula integer_formula(std::size_t rank, SizeExpression rest);
 /// One of two numbers; a single one where they are equal.
 Formula choice_formula(Condition when, double yes, double no);
@@ -65,6 +68,8 @@ Affine multiply(const Affine& a, std::int64_t factor);
 /// Where `a` is at most 0: always, never, or a condition of one atom.
 Condition at_most_zero(Affine a, const FormulaSpace& space);
 Condition opposite(Condition condition);
+/// Without the atoms that hold wherever another one does; of two that are alike the first stays.
+std::vector<Affine> needed_atoms(const std::vector<Affine>& atoms, const FormulaSpace& space);
 /// Where both hold; nothing if that is no condition of this form.
 std::optional<Condition> both(const Condition& a, const Condition& b);
 

@@ -267,6 +267,23 @@ TEST_CASE("states: what hides nothing, and a bound that hides, are left out", "[
   CHECK(ops(adopted(ends)).find("logits(plain nothing)") != std::string::npos);
 }
 
+TEST_CASE("states: a window that hides what a joined mask shows", "[states]") {
+  // As Mistral had it: zeros for the past beside a triangle, then what is too far behind.
+  const Json document =
+      adopted(with("mask", R"(    new = arange() [T] int64 {"end": "T", "dtype": "torch.int64"}
+    down = unsqueeze(new) [T,1] int64 {"dim": 1}
+    own = le.Tensor(new, down) [T,T] bool
+    before = full() [T,P] bool {"size": ["T", "P"], "fill_value": true, "dtype": "torch.bool"}
+    both = cat(before, own) [T,"P + T"] bool {"dim": 1, "_tensor_list_sizes": [2]}
+    ones = full() [T,"P + T"] bool {"size": ["T", "P + T"], "fill_value": true, "dtype": "torch.bool"}
+    far = tril(ones) [T,"P + T"] bool {"diagonal": "P - 5"}
+    mask = masked_fill.Scalar(both, far) [T,"P + T"] bool {"value": false})"));
+  CHECK(ops(document).find("y(q present_k present_v length_mask)") != std::string::npos);
+  for (const Json& node : document["nodes"]) {
+    if (node["name"] == "length_mask") CHECK(node["attrs"]["window"] == 5);
+  }
+}
+
 TEST_CASE("states: a mask that is no row of ones is not guessed", "[states]") {
   std::string text = kDecoder;
   text.replace(text.find("attention_mask [B,\"P + T\"]"), 26, "attention_mask [B,1,\"P + T\"]");
