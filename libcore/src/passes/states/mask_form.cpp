@@ -38,6 +38,7 @@ std::optional<MaskForm> shown_form(const PastModel& model, const Formula& formul
   const MaskDims dims(model, shape, keys_dim);
   if (dims.keys < 0) return refuse("has no dimension of " + model.caches().total.text() + " keys");
   MaskForm form{.shown = formula.yes, .hidden = formula.no};
+  if (dims.rows >= 0) form.rows = static_cast<std::size_t>(dims.rows);
   if (formula.when.is_opposite) return refuse("shows keys by none of several conditions");
   const bool is_single = model.caches().fresh == SizeExpression(1);
   bool is_bounded = !model.caches().is_fixed;  // a buffer has rows behind those that count

@@ -16,6 +16,7 @@ struct MaskForm {
   std::int64_t window = -1;
   double shown = 0;
   double hidden = 0;
+  std::optional<std::size_t> rows = {};  ///< the dimension of new rows
 };
 
 /// The form of a formula over a tensor of a shape, whose keys lie along one dimension and whose new

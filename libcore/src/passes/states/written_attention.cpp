@@ -164,7 +164,8 @@ class Matcher {
     if (formula == nullptr || formula->number()) return false;
     const SizeShape& shape = model_.shape(id);
     const auto form = mask_form(model_, *formula, shape, shape.size() - 1, reason);
-    if (!form) return false;
+    // Kernels' masks are of [rows, keys]; scores may have their heads between the two.
+    if (!form || (form->rows && *form->rows + 2 != shape.size())) return false;
     found_.mask = *form;
     const DType dtype = graph_.tensor(id).dtype;
     if (dtype != DType::kBool) return form->shown == 0 && hides_score(form->hidden, dtype);

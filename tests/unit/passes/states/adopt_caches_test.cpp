@@ -284,6 +284,23 @@ TEST_CASE("states: a window that hides what a joined mask shows", "[states]") {
   }
 }
 
+TEST_CASE("states: a mask of scores with heads between rows and keys", "[states]") {
+  // A kernel's mask is of [rows, keys]; this one is computed as it is.
+  const Json document =
+      adopted(with("y", R"(    down = transpose.int(q) [B,T,2,4] {"dim0": 1, "dim1": 2}
+    first = slice.Tensor(present_k) [B,1,"P + T",4] {"dim": 1, "start": 0, "end": 1, "step": 1}
+    turned = transpose.int(first) [B,1,4,"P + T"] {"dim0": 2, "dim1": 3}
+    scores = matmul(down, turned) [B,T,2,"P + T"]
+    seen = view(mask) [1,T,1,"P + T"] bool {"size": [1, "T", 1, "P + T"]}
+    hidden = where.ScalarOther(seen, scores) [B,T,2,"P + T"] {"other": "-inf"}
+    shares = softmax.int(hidden) [B,T,2,"P + T"] {"dim": -1}
+    values = slice.Tensor(present_v) [B,1,"P + T",4] {"dim": 1, "start": 0, "end": 1, "step": 1}
+    mixed = matmul(shares, values) [B,T,2,4]
+    y = transpose.int(mixed) [B,2,T,4] {"dim0": 1, "dim1": 2})"));
+  CHECK(ops(document).find("seen_1(length_mask); hidden(seen_1 scores); shares(hidden)") !=
+        std::string::npos);
+}
+
 TEST_CASE("states: a mask that is no row of ones is not guessed", "[states]") {
   std::string text = kDecoder;
   text.replace(text.find("attention_mask [B,\"P + T\"]"), 26, "attention_mask [B,1,\"P + T\"]");
