@@ -4,7 +4,8 @@
 // A sum with zeros is its other term: what a mask of ones hides is nothing. A row of a table that
 // is cut to the number of rows is the table's own, as long as its number does not count from the
 // end. The largest of a score and a number that hides scores is that score, or one whose weight
-// behind a softmax is 0 either way.
+// behind a softmax is 0 either way. Scores less the largest of them have the weights of the scores
+// themselves. A cache that is split, such as keys and values in one, is cut.
 #include "passes/states/plain_decoder.hpp"
 
 #include <algorithm>
@@ -42,7 +43,8 @@ class DetourRemover {
       const std::string* name = member_text(node, "name");
       const NodeId id = name == nullptr ? NodeId{} : graph_.find_node(*name);
       if (id.valid()) read_whole_table(id, node, written);
-      if (id.valid() && is_dropped(id, node)) continue;
+      if (id.valid() && (is_dropped(id, node) || is_split(id, node) || is_shift(id))) continue;
+      if (id.valid()) cut_part(id, node);
       for (Json& input : *find_member(node, "inputs")) {
         const auto instead = instead_.find(*member_text(input, "name"));
         if (instead != instead_.end()) input = instead->second;
@@ -187,6 +189,7 @@ class DetourRemover {
     if (at.outputs.size() != 1 || at.inputs.empty() || is_output(at.outputs[0])) return false;
     auto same = scores_of_largest(at);
     if (!same) same = term_beside_zeros(at);
+    if (!same) same = shifted_scores(at);
     if (!same) return false;
     const TensorInfo& result = graph_.tensor(at.outputs[0]);
     const TensorInfo& operand = graph_.tensor(at.inputs[*same]);
@@ -227,6 +230,83 @@ class DetourRemover {
     return std::nullopt;
   }
 
+  /// The scores that a node shifts by the largest of them, for a softmax alone.
+  std::optional<std::size_t> shifted_scores(const Node& node) const {
+    if (functional_name(node.op_type) != "sub" || node.inputs.size() != 2) return std::nullopt;
+    const NodeId most = producer(node.inputs[1]);
+    if (!most.valid() || functional_name(graph_.node(most).op_type) != "amax") return std::nullopt;
+    if (graph_.node(most).inputs[0] != node.inputs[0] || !is_plain_sum(node)) return std::nullopt;
+    const auto largest = bound(most);
+    if (!largest || !largest->boolean("keepdim")) return std::nullopt;
+    const auto rank = static_cast<std::int64_t>(model_.shape(node.inputs[0]).size());
+    const auto from_front = [&](std::int64_t dim) { return dim < 0 ? dim + rank : dim; };
+    const std::vector<std::int64_t> dims = largest->integers("dim");
+    const auto& readers = graph_.tensor(node.outputs[0]).consumers;
+    const bool is_along = std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      const std::string_view name = functional_name(graph_.node(reader).op_type);
+      const auto softmax = name == "softmax" || name == "_softmax" ? bound(reader) : std::nullopt;
+      return softmax && dims.size() == 1 &&
+             from_front(softmax->integer("dim")) == from_front(dims[0]);
+    });
+    return is_along && !readers.empty() ? std::optional<std::size_t>(0) : std::nullopt;
+  }
+  static bool is_plain_sum(const Node& node) {
+    return member_double(node.attrs(), "alpha").value_or(1) == 1;
+  }
+
+  /// Whether a node gives nothing but the shift of scores that need none.
+  bool is_shift(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (functional_name(node.op_type) != "amax" || is_output(node.outputs[0])) return false;
+    const auto& readers = graph_.tensor(node.outputs[0]).consumers;
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      const Node& shifted = graph_.node(reader);
+      return shifted_scores(shifted) && !is_output(shifted.outputs[0]);
+    });
+  }
+
+  // ---- Parts ----
+
+  /// Whether a node splits rows of the past along another dimension, for nothing but its parts.
+  bool is_split(NodeId id, const Json& json) {
+    const Node& node = graph_.node(id);
+    if (functional_name(node.op_type) != "split_with_sizes") return false;
+    const auto split = bound(id);
+    const SizeShape& shape = model_.shape(node.inputs[0]);
+    if (!split || !model_.mentions_past(node.inputs[0])) return false;
+    const std::int64_t dim = split->integer("dim");
+    const auto along = static_cast<std::size_t>(dim < 0 ? dim + std::ssize(shape) : dim);
+    if (along >= shape.size() || model_.has_past(shape[along])) return false;
+    for (const TensorId output : node.outputs) {
+      const auto& readers = graph_.tensor(output).consumers;
+      const bool is_taken = std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+        return graph_.node(reader).op_type.find("getitem") != std::string::npos;
+      });
+      if (!is_taken || is_output(output)) return false;
+    }
+    Json operand = (*find_member(json, "inputs"))[0];
+    const auto instead = instead_.find(*member_text(operand, "name"));
+    if (instead != instead_.end()) operand = instead->second;
+    split_.emplace(id.value, Split{std::move(operand), along, split->integers("split_sizes")});
+    changed_ = true;
+    return true;
+  }
+
+  /// Makes a part of such a split a cut.
+  void cut_part(NodeId id, Json& node) {
+    const NodeId from =
+        graph_.node(id).inputs.empty() ? NodeId{} : producer(graph_.node(id).inputs[0]);
+    const auto split = from.valid() ? split_.find(from.value) : split_.end();
+    if (split == split_.end()) return;
+    const auto& [operand, dim, sizes] = split->second;
+    const auto index = npu::index_of(member_integer(graph_.node(id).attrs(), "index").value_or(0));
+    std::int64_t start = 0;
+    for (std::size_t i = 0; i < index; ++i) start += sizes.at(i);
+    set_member(node, "op_type", "aten.slice.Tensor");
+    set_member(node, "inputs", Json::array({operand}));
+    set_member(node, "attrs", {{"dim", dim}, {"start", start}, {"end", start + sizes.at(index)}});
+  }
+
   bool reaches_softmax_alone(TensorId id) const {
     const auto& readers = graph_.tensor(id).consumers;
     return !is_output(id) && !readers.empty() &&
@@ -239,11 +319,18 @@ class DetourRemover {
            });
   }
 
+  struct Split {
+    Json operand;
+    std::size_t dim;
+    std::vector<std::int64_t> sizes;
+  };
+
   const PastModel& model_;
   const Graph& graph_;
   PastFollower follower_;
   std::int64_t capacity_;
   bool changed_ = false;
+  std::map<std::int32_t, Split> split_;  // by node that is left out
   std::map<std::int32_t, Json> cuts_;    // by cut: the mention of its table
   std::map<std::int32_t, Json> whole_;   // by cut table as it is seen: that of the whole one
   std::map<std::string, Json> instead_;  // by tensor: what is read in its place

@@ -267,6 +267,51 @@ TEST_CASE("states: what hides nothing, and a bound that hides, are left out", "[
   CHECK(ops(adopted(ends)).find("logits(plain nothing)") != std::string::npos);
 }
 
+TEST_CASE("states: scores less the largest of them are the scores", "[states]") {
+  // As gpt-oss has it, with a sink behind them.
+  const Json document = adopted(
+      with("y", R"(    turned = transpose.int(present_k) [B,2,4,"P + T"] {"dim0": 2, "dim1": 3}
+    scores = matmul(q, turned) [B,2,T,"P + T"]
+    hidden = where.ScalarOther(mask, scores) [B,2,T,"P + T"] {"other": "-inf"}
+    sink = sum.dim_IntList(q) [B,2,T,1] {"dim": [3], "keepdim": true}
+    all = cat(hidden, sink) [B,2,T,"P + T + 1"] {"dim": -1, "_tensor_list_sizes": [2]}
+    most = amax(all) [B,2,T,1] {"dim": [-1], "keepdim": true}
+    less = sub.Tensor(all, most) [B,2,T,"P + T + 1"]
+    shares = softmax.int(less) [B,2,T,"P + T + 1"] {"dim": -1}
+    cut = slice.Tensor(shares) [B,2,T,"P + T"] {"dim": 3, "start": 0, "end": "P + T", "step": 1}
+    y = matmul(cut, present_v) [B,2,T,4])"));
+  CHECK(ops(document).find("all(hidden sink); shares(all); cut(shares); y(cut present_v)") !=
+        std::string::npos);
+}
+
+TEST_CASE("states: keys and values in one cache are cut apart", "[states]") {
+  // As GPT-BigCode has it.
+  const Json document = adopted(R"(
+    size B 1..4; size P 1..64; size T 1..64
+    input ids [B,T] int64; input attention_mask [B,"P + T"] int64
+    input past [B,P,8]
+    weight table [9,4]; weight head [9,4]
+    x = embedding(table, ids) [B,T,4]
+    new = cat(x, x) [B,T,8] {"dim": 2, "_tensor_list_sizes": [2]}
+    present = cat(past, new) [B,"P + T",8] {"dim": 1, "_tensor_list_sizes": [2]}
+    parts = split_with_sizes(present) [B,"P + T",4] | [B,"P + T",4] {"split_sizes": [4, 4], "dim": 2}
+    k = getitem(parts_0, parts_1) [B,"P + T",4] {"index": 0}
+    v = getitem(parts_0, parts_1) [B,"P + T",4] {"index": 1}
+    keys = arange() ["P + T"] int64 {"end": "P + T", "dtype": "torch.int64"}
+    here = arange.start() [T] int64 {"start": "P", "end": "P + T", "dtype": "torch.int64"}
+    column = unsqueeze(here) [T,1] int64 {"dim": 1}
+    mask = le.Tensor(keys, column) [T,"P + T"] bool
+    turned = transpose.int(k) [B,4,"P + T"] {"dim0": 1, "dim1": 2}
+    scores = matmul(x, turned) [B,T,"P + T"]
+    hidden = where.ScalarOther(mask, scores) [B,T,"P + T"] {"other": "-inf"}
+    shares = softmax.int(hidden) [B,T,"P + T"] {"dim": -1}
+    y = matmul(shares, v) [B,T,4]
+    logits = linear(y, head) [B,T,9]
+    output logits; output present)");
+  CHECK(ops(document).find("k(present); v(present); ") != std::string::npos);
+  CHECK(document["npu"]["states"].size() == 1);
+}
+
 TEST_CASE("states: a window that hides what a joined mask shows", "[states]") {
   // As Mistral had it: zeros for the past beside a triangle, then what is too far behind.
   const Json document =
