@@ -3,7 +3,8 @@
 """Checks that decoders which PyTorch's exporter wrote to ONNX, with caches that grow, choose the ids that PyTorch does.
 
 The models are small, with random weights, and written as transformers wrote theirs: GPT-2, OPT, LLaMA, GPT-J, one head of
-keys for all, Gemma 2, Falcon, GPT-NeoX, MPT, BLOOM. What differs is how they mask, turn and cut.
+keys for all, Gemma 2, Falcon, GPT-NeoX, MPT, BLOOM, Qwen 3, Mistral, gpt-oss, GPT-BigCode. What differs is how they mask,
+turn and cut.
 
 Output: a line for each model and opset: "ok" with the bytes of states that were copied, or why not.
 Exits 1 if one is wrong or refused.
@@ -60,8 +61,32 @@ def filled_mask(ids, mask, past):
     return hidden.masked_fill(hidden.to(torch.bool), LOWEST) + triangle
 
 
+def assigned_mask(ids, mask, past, window=None):
+    """As transformers 4.38 to 4.52 made it: the lowest number times a comparison, and what the mask hides assigned."""
+    batch, total = mask.shape
+    rows = torch.arange(past, past + ids.shape[1]).reshape(-1, 1)
+    hidden = torch.arange(total) > rows
+    if window is not None:
+        hidden = hidden | (torch.arange(total) <= rows - window)
+    result = (torch.full((ids.shape[1], total), LOWEST) * hidden)[None, None].expand(batch, 1, -1, -1).clone()
+    blank = (result[:, :, :, :total] + mask[:, None, None, :]) == 0
+    result[:, :, :, :total] = result[:, :, :, :total].masked_fill(blank, LOWEST)
+    return result
+
+
+class Norm(nn.Module):
+    """Of the root of the mean square."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(1 + 0.1 * torch.randn(width))
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
 class Decoder(nn.Module):
-    positions, keys = False, HEADS
+    positions, keys, caches, rows_at = False, HEADS, ("key", "value"), 2
 
     def __init__(self, inner=F.gelu):
         super().__init__()
@@ -119,7 +144,7 @@ class Decoder(nn.Module):
     def forward(self, ids, mask, *rest):
         positions = rest[0] if self.positions else None
         past = rest[1:] if self.positions else rest
-        rows = past[0].shape[2]
+        rows = past[0].shape[self.rows_at]
         x, bias, turns, presents = self.start(ids, rows), self.bias(ids, mask, rows), self.turns(ids, rows, positions), []
         for i, layer in enumerate(self.layers):
             query, keys, values = layer["qkv"](layer["norm"](x)).split([WIDTH, self.keys * HEAD, self.keys * HEAD], dim=2)
@@ -262,26 +287,94 @@ class Bloom(Decoder):
         return scores + bias[0] + bias[1]
 
 
+class Qwen3(Gemma):
+    """Heads are normed before they are turned; a part of the mask is assigned."""
+
+    window = None
+
+    def __init__(self):
+        super().__init__()
+        self.head_norm = Norm(HEAD)
+
+    def start(self, ids, _past):
+        return self.words(ids)
+
+    def turn(self, x, turns):
+        return super().turn(self.head_norm(x), turns)
+
+    def bias(self, ids, mask, past):
+        return assigned_mask(ids, mask, past, self.window)
+
+    def scored(self, scores, bias):
+        return scores + bias
+
+
+class Mistral(Qwen3):
+    window = 5
+
+
+class GptOss(Mistral):
+    """A sink behind the scores, and all of them less the largest."""
+
+    def __init__(self):
+        super().__init__()
+        self.sinks = nn.Parameter(torch.randn(1, HEADS, 1, 1))
+
+    def attended(self, query, keys, values, bias):
+        batch, _, new, _ = query.shape
+        shape = (batch, self.keys, HEADS // self.keys, -1, HEAD)
+        keys, values = (x[:, :, None].expand(*shape).reshape(batch, HEADS, x.shape[2], HEAD) for x in (keys, values))
+        scores = torch.matmul(query, keys.transpose(2, 3)) / math.sqrt(HEAD) + bias
+        scores = torch.cat((scores, self.sinks.expand(batch, -1, new, -1)), dim=-1)
+        shares = F.softmax(scores - scores.max(dim=-1, keepdim=True).values, dim=-1)[..., :-1]
+        return torch.matmul(shares, values).transpose(1, 2).reshape(batch, new, WIDTH)
+
+
+class BigCode(Gpt2):
+    """Keys and values are one cache, which is split; scores have the heads between rows and keys."""
+
+    keys, caches, rows_at = 1, ("key_value",), 1
+
+    def empty(self, rows=0):
+        return [torch.zeros(1, rows, 2 * HEAD) for _ in range(LAYERS)]
+
+    def forward(self, ids, mask, *past):
+        batch, new = ids.shape
+        rows = past[0].shape[1]
+        shown = self.below[0, :, rows : rows + new, : rows + new].bool() * mask.view(batch, 1, -1).bool()
+        x, presents = self.start(ids, rows), []
+        for i, layer in enumerate(self.layers):
+            query, fresh = layer["qkv"](layer["norm"](x)).split([WIDTH, 2 * HEAD], dim=2)
+            presents.append(torch.cat((past[i], fresh), dim=-2))
+            keys, values = presents[-1].split((HEAD, HEAD), dim=-1)
+            scores = torch.bmm(query.reshape(batch, new * HEADS, HEAD), keys.transpose(-1, -2)) / math.sqrt(HEAD)
+            scores = torch.where(shown.unsqueeze(2), scores.view(batch, new, HEADS, -1), torch.full([], LOWEST))
+            shares = F.softmax(scores, dim=-1).view(batch, new * HEADS, -1)
+            x = x + layer["out"](torch.bmm(shares, values).view(batch, new, WIDTH))
+            x = x + layer["down"](self.inner(layer["up"](layer["norm2"](x))))
+        return (self.last(x) @ self.words.weight.t(), *presents)
+
+
 MODELS = {
     "gpt2": Gpt2, "opt": Opt, "llama": Llama, "gptj": GptJ, "one_head": OneHead, "gemma": Gemma, "falcon": Falcon,
-    "neox": NeoX, "mpt": Mpt, "bloom": Bloom,
+    "neox": NeoX, "mpt": Mpt, "bloom": Bloom, "qwen3": Qwen3, "mistral": Mistral, "gpt_oss": GptOss, "bigcode": BigCode,
 }  # fmt: skip
 
 
 def arguments(model, ids, past):
-    rows = past[0].shape[2]
+    rows = past[0].shape[model.rows_at]
     mask = torch.ones(1, rows + ids.shape[1], dtype=torch.long)
     return [ids, mask] + [torch.arange(rows, rows + ids.shape[1])[None]] * model.positions + past
 
 
 def export(model, path, opset):
-    caches = [f"{layer}.{what}" for layer in range(LAYERS) for what in ("key", "value")]
+    caches = [f"{layer}.{what}" for layer in range(LAYERS) for what in model.caches]
     names = ["input_ids", "attention_mask"] + ["position_ids"] * model.positions
     sizes = {name: {0: "batch_size", 1: "sequence_length"} for name in [*names, "logits"]}
     sizes["attention_mask"][1] = "total_sequence_length"
     for cache in caches:
-        sizes[f"past_key_values.{cache}"] = {0: "batch_size", 2: "past_sequence_length"}
-        sizes[f"present.{cache}"] = {0: "batch_size", 2: "total_sequence_length"}
+        sizes[f"past_key_values.{cache}"] = {0: "batch_size", model.rows_at: "past_sequence_length"}
+        sizes[f"present.{cache}"] = {0: "batch_size", model.rows_at: "total_sequence_length"}
     torch.onnx.export(
         model, tuple(arguments(model, torch.tensor([PROMPT[:3]]), model.empty(5))), path, opset_version=opset,
         input_names=names + [f"past_key_values.{cache}" for cache in caches],
