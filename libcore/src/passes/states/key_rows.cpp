@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves that rows of a cache behind the last position change no result: they may be moved with the
-// others, multiplied into scores, hidden by a mask, given no weight by the softmax, and added up
-// with that weight. Scores that are hidden may have a sink behind them until it is cut off behind
-// the softmax. Whatever else reads them is refused. O(rank) for a node.
+// others, joined or mixed row by row, multiplied into scores, hidden by a mask, given no weight by
+// the softmax, and added up with that weight. Scores that are hidden may have a sink behind them
+// until it is cut off behind the softmax. Whatever else reads them is refused. O(rank) for a node.
 #include "passes/states/key_rows.hpp"
 
 #include <algorithm>
@@ -36,10 +36,11 @@ class RuleFinder {
     if (is_one_of({"where", "masked_fill"})) return choice();
     if (is_one_of({"add", "sub"})) return sum();
     if (is_one_of({"mul", "div"})) return scaled();
-    if (is_one_of({"cat"})) return with_sink();
+    if (is_one_of({"cat"})) return joins_rows() ? joined() : with_sink();
+    if (is_one_of({"linear"})) return mixed();
     if (is_one_of({"reshape", "view", "_unsafe_view", "unsqueeze", "squeeze", "flatten",
-                   "unflatten", "expand", "permute", "transpose", "t", "index_select", "slice",
-                   "select", "narrow"})) {
+                   "unflatten", "expand", "repeat", "permute", "transpose", "t", "index_select",
+                   "slice", "select", "narrow"})) {
       return moved();
     }
     if (is_one_of({"to", "_to_copy", "clone", "contiguous", "detach", "alias", "neg", "abs", "tanh",
@@ -175,6 +176,34 @@ class RuleFinder {
     return refused("gives weights to all rows, without a mask");
   }
 
+  /// Whether rows of caches are joined along another dimension than theirs.
+  bool joins_rows() const {
+    const KeyAxis* first = tensors_.keys(inputs()[0]);
+    const auto count = static_cast<std::int64_t>(rank(inputs()[0]));
+    const std::int64_t dim = node_.integer("dim") + (node_.integer("dim") < 0 ? count : 0);
+    return first != nullptr && dim != static_cast<std::int64_t>(first->dim);
+  }
+  KeyRule joined() const {
+    const KeyAxis& first = *tensors_.keys(inputs()[0]);
+    const bool are_alike = std::all_of(inputs().begin(), inputs().end(), [&](TensorId id) {
+      const KeyAxis* axis = tensors_.keys(id);
+      return axis != nullptr && axis->dim == first.dim && axis->rows == first.rows &&
+             axis->has_sink == first.has_sink;
+    });
+    return are_alike ? along(first.rows, first.dim, first.has_sink) : unknown();
+  }
+
+  /// Each row by a matrix: finite numbers stay so.
+  KeyRule mixed() const {
+    const KeyAxis* self = tensors_.keys(inputs()[0]);
+    const bool is_alone = std::none_of(inputs().begin() + 1, inputs().end(), [&](TensorId id) {
+      return tensors_.keys(id) != nullptr || !tensors_.stays(id);
+    });
+    const bool fits =
+        self != nullptr && is_alone && self->rows == kFinite && self->dim + 1 < rank(inputs()[0]);
+    return fits ? along(kFinite, self->dim) : unknown();
+  }
+
   /// Scores that are hidden, and one more that no row has.
   KeyRule with_sink() const {
     if (inputs().size() != 2) return unknown();
@@ -305,7 +334,7 @@ class RuleFinder {
       if (dim == own) return without_sink(*self);
       return along(self->rows, self->dim - (name_ == "select" && dim < own ? 1 : 0));
     }
-    if (name_ == "expand") return along(self->rows, *self, inputs()[0]);
+    if (name_ == "expand" || name_ == "repeat") return along(self->rows, *self, inputs()[0]);
     if (name_ == "permute") {
       const std::vector<std::int64_t> dims = node_.integers("dims");
       for (std::size_t d = 0; d < dims.size(); ++d) {

@@ -312,6 +312,25 @@ TEST_CASE("states: keys and values in one cache are cut apart", "[states]") {
   CHECK(document["npu"]["states"].size() == 1);
 }
 
+TEST_CASE("states: rows of a cache are mixed each for itself", "[states]") {
+  // As DeepSeek's compressed keys are taken apart, and as values of two heads are joined.
+  const Json document = adopted(with(
+      "y",
+      R"(    both = cat(present_k, present_v) [B,2,"P + T",8] {"dim": 3, "_tensor_list_sizes": [2]}
+    twice = repeat(both) [B,4,"P + T",8] {"repeats": [1, 2, 1, 1]}
+    wide = linear(twice, head) [B,4,"P + T",9]
+    half = slice.Tensor(wide) [B,2,"P + T",9] {"dim": 1, "start": 0, "end": 2, "step": 1}
+    k = slice.Tensor(half) [B,2,"P + T",4] {"dim": 3, "start": 0, "end": 4, "step": 1}
+    y = scaled_dot_product_attention(q, k, present_v, mask) [B,2,T,4])"));
+  CHECK(ops(document).find("both(present_k present_v); twice(both); wide(twice head)") !=
+        std::string::npos);
+  // Rows among each other are not.
+  CHECK(refusal(with("", R"(    r = transpose.int(present_v) [B,2,4,"P + T"] {"dim0": 2, "dim1": 3}
+    s = linear(r, r) [B,2,4,4]
+    output s)"))
+            .starts_with("node 's' ('linear') reads rows of a cache"));
+}
+
 TEST_CASE("states: a window that hides what a joined mask shows", "[states]") {
   // As Mistral had it: zeros for the past beside a triangle, then what is too far behind.
   const Json document =
