@@ -113,6 +113,13 @@ bool is_valid_row(const Graph& graph, const PaddedSizes& sizes, TensorId index,
     if (name == "arange") {
       return node->inputs.empty() && counts_rows(sizes, node->attrs(), shape, size);
     }
+    // Behind the valid ones it has the last of them, or 0.
+    if (node->op_type == "npu.tail") {
+      const std::string* fill = member_text(node->attrs(), "fill");
+      if (fill == nullptr || (*fill != "edge" && *fill != "zero")) return false;
+      index = node->inputs.front();
+      continue;
+    }
     constexpr std::string_view kMoving[] = {"view", "reshape", "unsqueeze", "squeeze", "expand"};
     if (node->inputs.empty() ||
         std::find(std::begin(kMoving), std::end(kMoving), name) == std::end(kMoving)) {

@@ -221,6 +221,23 @@ TEST_CASE("indices that count from the end of what is valid", "[padding]") {
               {{"S", 9}}, all_up_to(9));
 }
 
+TEST_CASE("indices of two padded dimensions, which are padded themselves", "[padding]") {
+  check_sizes(
+      R"(
+    size N 1..4; size M 1..6; input x [N,M,3]
+    s = sum.dim_IntList(x) [N,M] {"dim": [2]}
+    a = argmax(s) [N] int64 {"dim": 1}
+    w = sub.Tensor(a) [N] int64 {"other": 1}
+    f = lt.Scalar(w) [N] bool {"other": 0}
+    c = to.dtype(f) [N] int64 {"dtype": "torch.int64"}
+    i = arange() [N] int64 {"end": "N", "dtype": "torch.int64"}
+    r = sub.Tensor(i, c) [N] int64
+    y = index.Tensor(x, r, w) [N,3] {"_tensor_list_sizes": [2]}
+    output y)",
+      {{"N", 4}, {"M", 6}},
+      {{{"N", 1}, {"M", 1}}, {{"N", 2}, {"M", 3}}, {{"N", 3}, {"M", 5}}, {{"N", 4}, {"M", 6}}});
+}
+
 TEST_CASE("a recurrence whose last state is read", "[padding]") {
   const std::string lstm = R"(
     l = aten.lstm.input(x, h, c, a, b) [1,S,2] | [1,1,2] | [1,1,2] {"_tensor_list_sizes": [2, 2], "has_biases": false, "num_layers": 1, "dropout": 0.0, "train": false, "bidirectional": false, "batch_first": true}
