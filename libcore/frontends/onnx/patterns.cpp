@@ -8,6 +8,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/op_name.hpp"
+
 namespace npu::onnx {
 namespace {
 
@@ -335,6 +337,30 @@ std::optional<std::vector<IndexTerm>> terms_of(Op& op, Value* sum, std::size_t m
   return terms;
 }
 
+// Whether integers are known not to be negative: places of extrema, remainders and sequences, also
+// moved or converted.
+bool is_never_negative(Op& op, Value* value) {
+  constexpr std::int64_t kMost = 4096;
+  for (const DraftNode* node = nullptr;; value = node->inputs[0]) {
+    if (const Tensor* known = op.importer().known(value, kMost)) {
+      for (std::int64_t i = 0; i < known->element_count(); ++i) {
+        if (known->value_as_double(i) < 0) return false;
+      }
+      return true;
+    }
+    node = op.draft().producer(value);
+    if (node == nullptr || is_floating_point(value->dtype)) return false;
+    const std::string_view name = functional_name(node->op);
+    if (name == "argmax" || name == "argmin") return true;
+    if (name == "remainder") return number_of(*node).value_or(0) > 0;
+    if (name == "arange") {
+      return number_of(*node, "start").value_or(-1) >= 0 &&
+             number_of(*node, "step").value_or(0) > 0;
+    }
+    if (name != "reshape" && name != "expand" && name != "slice" && name != "to") return false;
+  }
+}
+
 }  // namespace
 
 Value* match_indices(Op& op, Value* x, Value* index) {
@@ -357,6 +383,12 @@ Value* match_indices(Op& op, Value* x, Value* index) {
     places = broadcast(places, place->shape);
   }
   if (places != index->shape) return nullptr;
+  // In the sum an index below 0 counts from the end of the row in front, not of its own.
+  for (std::size_t i = axes; i > 1; --i) {
+    if (is_never_negative(op, operands[i])) continue;
+    Value* is_before = op.compare("lt", operands[i], op.integer_constant({0}, {}));
+    operands[i - 1] = op.binary("sub", operands[i - 1], op.cast(is_before, DType::kInt64));
+  }
   Shape shape(whole->shape.begin(), whole->shape.begin() + static_cast<std::ptrdiff_t>(axes));
   shape.insert(shape.end(), x->shape.begin() + 1, x->shape.end());
   operands[0] = op.view(whole, std::move(shape));
