@@ -24,10 +24,10 @@ void TuningFile::read(CompileModelOptions& options) {
   if (path_.empty()) return;
   std::error_code fault;
   if (std::filesystem::exists(path_, fault) || fault) {  // a fault has its words from read_file
-    const std::string text = read_file(path_);
     try {
-      table_ = tuning_table_from_json(parse_json(text, path_), path_);
+      table_ = tuning_table_from_json(parse_json(read_file(path_), path_), path_);
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::kIo) throw;
       throw Error(error.code(),
                   error.message() + " (--tune FILE is for measurements, not the model)",
                   error.location());
