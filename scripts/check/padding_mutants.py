@@ -6,6 +6,8 @@ Input:  the sources in libcore/src/passes/padding, without changes that git does
 Output: a line for each mutant; exit 1 if one passes all tests. The sources are put back.
 
 Needs build/, as scripts/quickstart.sh makes it. A mutant takes one or two minutes.
+
+Usage: padding_mutants.py [NUMBER...]     default: all
 """
 
 import os
@@ -15,7 +17,7 @@ import sys
 ROOT = os.path.abspath(f"{os.path.dirname(__file__)}/../..")
 FOLDER = "libcore/src/passes/padding"
 PROGRAMS = ("npu_unit_backends", "npu_unit_passes")
-TESTS = ("unit.backends.padding", "unit.passes")
+TESTS = ("unit.backends.padding", "unit.passes.padding")
 # Source, what it says, and what it says then; the first place counts.
 MUTANTS = [
     ("products", ".accepted = {kZeros}, .fill", ".accepted = {kFinites}, .fill"),
@@ -30,7 +32,7 @@ MUTANTS = [
     ("reductions", "if (runs_along(d) && !is_scan)", "if (runs_along(d) && !is_scan && rank > 9)"),
     ("windows", "need_at(place, {kZeros}, Fill::kZero));\n  }\n  return true", "need_at(place, {kRepeats}, Fill::kEdge));\n  }\n  return true"),
     ("windows", "need_at(place, {kZeros}, Fill::kZero));\n    }\n  }\n  return rule", "need_at(place, {kRepeats}, Fill::kEdge));\n    }\n  }\n  return rule"),
-    ("windows", "has_bias ? Keep::kNo : Keep::kAll", "Keep::kAll"),
+    ("windows", "has_bias ? Keep::kNo : Keep::kAll", "has_bias ? Keep::kAll : Keep::kAll"),
     ("windows", "rule.needs.push_back(need_at(place, {kRepeats}, Fill::kEdge));", ""),
     ("movement", "rule.needs.push_back(need_at(place, {kRepeats}, Fill::kEdge));\n    rule.rewriting", "rule.rewriting"),
     ("movement", "need_at(place, {kZeros}, Fill::kZero)", "need_at(place, {kRepeats}, Fill::kEdge)"),
@@ -60,7 +62,9 @@ def main():
     if run("git", "diff", "--quiet", "--", FOLDER).returncode != 0:
         raise SystemExit(f"{FOLDER} has changes; commit them first")
     missed = 0
-    for number, (family, old, new) in enumerate(MUTANTS, 1):
+    wanted = [int(number) for number in sys.argv[1:]] or range(1, len(MUTANTS) + 1)
+    for number in wanted:
+        family, old, new = MUTANTS[number - 1]
         path = f"{ROOT}/{FOLDER}/rules_{family}.cpp"
         with open(path, encoding="utf-8") as file:
             text = file.read()
