@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -299,12 +300,13 @@ class DetourRemover {
     const auto split = from.valid() ? split_.find(from.value) : split_.end();
     if (split == split_.end()) return;
     const auto& [operand, dim, sizes] = split->second;
-    const auto index = npu::index_of(member_integer(graph_.node(id).attrs(), "index").value_or(0));
-    std::int64_t start = 0;
-    for (std::size_t i = 0; i < index; ++i) start += sizes.at(i);
+    const std::int64_t index = member_integer(graph_.node(id).attrs(), "index").value_or(0);
+    if (index < 0 || index >= std::ssize(sizes)) return;  // told where the document is read again
+    const auto part = sizes.begin() + index;
+    const std::int64_t start = std::accumulate(sizes.begin(), part, std::int64_t{0});
     set_member(node, "op_type", "aten.slice.Tensor");
     set_member(node, "inputs", Json::array({operand}));
-    set_member(node, "attrs", {{"dim", dim}, {"start", start}, {"end", start + sizes.at(index)}});
+    set_member(node, "attrs", {{"dim", dim}, {"start", start}, {"end", start + *part}});
   }
 
   bool reaches_softmax_alone(TensorId id) const {
