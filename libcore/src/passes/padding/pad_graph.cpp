@@ -47,6 +47,7 @@ constexpr std::string_view kShapeAttributes[] = {"end",   "length", "output_size
 constexpr std::string_view kAmounts = "pad";
 
 constexpr int kMostRounds = 8;
+constexpr int kMostTried = 4096;  // least sizes; behind them only the capacity is taken
 
 class GraphPadder {
  public:
@@ -138,8 +139,9 @@ class GraphPadder {
         return size.evaluate({{symbol.name, padded.min}}) < 1;
       };
       const std::vector<SizeExpression>& sizes = of_results[symbol.name];
-      while (padded.min < padded.capacity && std::ranges::any_of(sizes, leaves_no_row)) {
-        padded.min += symbol.multiple_of;
+      for (int tried = 0; padded.min < padded.capacity && std::ranges::any_of(sizes, leaves_no_row);
+           ++tried) {
+        padded.min = tried < kMostTried ? padded.min + symbol.multiple_of : padded.capacity;
       }
       padded.min = std::min(padded.min, padded.capacity);
       if (valid.contains(symbol.name)) padded.valid = valid_input_name(symbol.name);
