@@ -4,6 +4,7 @@
 // others, and all of them joined. Each is traced back to its sequence. O(axes).
 #include "written_box.hpp"
 
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -133,7 +134,10 @@ Value* write_box(Op& op, Value* x, Value* index, Value* updates) {
     columns = joined->inputs;
   }
   const Shape places(index->shape.begin(), index->shape.end() - 1);
-  if (places.size() != columns.size() || updates->rank() != x->rank()) return nullptr;
+  if (places.size() != columns.size() || std::ssize(columns) > x->rank()) return nullptr;
+  Shape taken = places;
+  taken.insert(taken.end(), x->shape.begin() + std::ssize(columns), x->shape.end());
+  if (updates->shape != taken) return nullptr;
   std::vector<Span> box;
   for (std::size_t d = 0; d < columns.size(); ++d) {
     const auto span =
