@@ -7,54 +7,15 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "ops/op_name.hpp"
+#include "passes/states/producers.hpp"
 #include "support/json_fields.hpp"
 #include "support/text.hpp"
 
 namespace npu::states {
 namespace {
-
-/// What the JSON of a template says of its nodes, by the tensors that they give.
-class Producers {
- public:
-  explicit Producers(const Json& document) {
-    const Json* nodes = member_list(document, "nodes");
-    for (std::size_t n = 0; nodes != nullptr && n < nodes->size(); ++n) {
-      const Json* outputs = member_list((*nodes)[n], "outputs");
-      for (std::size_t i = 0; outputs != nullptr && i < outputs->size(); ++i) {
-        if (const std::string* name = member_text((*outputs)[i], "name")) {
-          by_tensor_.try_emplace(*name, &(*nodes)[n]);
-        }
-      }
-    }
-  }
-  const Json* find(const std::string& tensor) const {
-    const auto found = by_tensor_.find(tensor);
-    return found == by_tensor_.end() ? nullptr : found->second;
-  }
-  /// The node behind copies.
-  const Json* find_behind_copies(std::string tensor) const {
-    for (int depth = 0; depth < kDeepest; ++depth) {
-      const Json* node = find(tensor);
-      if (node == nullptr) return nullptr;
-      const std::string name(functional_name(*member_text(*node, "op_type")));
-      if (name != "clone" && name != "alias" && name != "contiguous" && name != "detach") {
-        return node;
-      }
-      const Json* inputs = member_list(*node, "inputs");
-      if (inputs == nullptr || inputs->empty()) return nullptr;
-      tensor = *member_text((*inputs)[0], "name");
-    }
-    return nullptr;
-  }
-
- private:
-  static constexpr int kDeepest = 8;
-  std::unordered_map<std::string, const Json*> by_tensor_;
-};
 
 /// The pair of an output that is a buffer with new rows in it.
 std::optional<CachePair> buffer_of(const Template& model, const Json& node,

@@ -20,16 +20,12 @@
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "passes/states/follow_past.hpp"
+#include "passes/states/producers.hpp"
 #include "passes/states/row_lookup.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu::states {
 namespace {
-
-bool is_view(std::string_view name) {
-  return name == "reshape" || name == "view" || name == "_unsafe_view" || name == "squeeze" ||
-         name == "unsqueeze";
-}
 
 class DetourRemover {
  public:

@@ -75,4 +75,11 @@ void prune_document(Json& document) {
   }
 }
 
+void forget_places(Json& document) {
+  Json* npu = find_member(document, "npu");
+  Json* symbols = npu == nullptr ? nullptr : find_member(*npu, "symbols");
+  if (symbols == nullptr) return;
+  for (auto& [name, symbol] : symbols->get_ref<Json::object_t&>()) symbol.erase("of");
+}
+
 }  // namespace npu::states

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ops/op_name.hpp"
+#include "passes/states/producers.hpp"
 #include "passes/states/prune_document.hpp"
 #include "support/json_fields.hpp"
 #include "support/text.hpp"
@@ -32,10 +33,8 @@ class PassedOn {
   PassedOn(const Json& document, const std::vector<std::string>& sources) : sources_(sources) {
     for (const Json& node : *member_list(document, "nodes")) {
       const std::string_view name = functional_name(*member_text(node, "op_type"));
-      const bool is_copy =
-          name == "clone" || name == "alias" || name == "contiguous" || name == "detach";
       const Json& inputs = *member_list(node, "inputs");
-      if (!is_copy || inputs.empty()) continue;
+      if (!is_copy(name) || inputs.empty()) continue;
       copies_[*member_text((*member_list(node, "outputs"))[0], "name")] =
           *member_text(inputs[0], "name");
     }
@@ -72,14 +71,6 @@ std::optional<Template> read_template(Json document, const Template& of, Diagnos
   Template result = Template::read(std::move(document), of.file(), diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   return result;
-}
-
-/// Where symbols stand is found anew.
-void forget_places(Json& document) {
-  Json* npu = find_member(document, "npu");
-  Json* symbols = npu == nullptr ? nullptr : find_member(*npu, "symbols");
-  if (symbols == nullptr) return;
-  for (auto& [name, symbol] : symbols->get_ref<Json::object_t&>()) symbol.erase("of");
 }
 
 }  // namespace
