@@ -3,8 +3,9 @@
 //
 // Input:  a template in which outputs are inputs with new rows behind them.
 // Output: a document in which these are states (adopter.cpp).
-// Sizes of batches become 1, the capacity is chosen, and detours are taken out first; what an
-// encoder's source gives is bound before and becomes states behind. O(nodes).
+// Stacks of caches are taken apart, sizes of batches become 1, the
+// capacity is chosen, and detours are taken out first; what an encoder's source gives is bound
+// before and becomes states behind. O(nodes).
 #include "passes/states/adopt_caches.hpp"
 
 #include <string>
@@ -15,6 +16,7 @@
 #include "passes/states/decoder_inputs.hpp"
 #include "passes/states/plain_decoder.hpp"
 #include "passes/states/source_inputs.hpp"
+#include "passes/states/unstack_caches.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu {
@@ -36,8 +38,17 @@ std::optional<Json> adopt_written(const Template& model, const AdoptOptions& opt
   const std::vector<State> others =
       named_states(model.document(), options.states, model.file(), diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
+  std::vector<std::string> reasons;
+  if (auto apart = unstack_caches(model, others, reasons)) {
+    const Template parts = Template::read(*std::move(apart), model.file(), diagnostics);
+    if (diagnostics.has_errors()) return std::nullopt;
+    return adopt_written(parts, options, diagnostics);
+  }
   auto caches = find_cache_pairs(model, others, diagnostics);
-  if (!caches) return std::nullopt;
+  if (!caches) {
+    for (const std::string& reason : reasons) diagnostics.error({.file = model.file()}, reason);
+    return std::nullopt;
+  }
   if (const std::vector<std::string> batch = batch_symbols(model, *caches); !batch.empty()) {
     SizeBindings one;
     for (const std::string& name : batch) one.emplace(name, 1);
