@@ -3,8 +3,8 @@
 """Checks that decoders which PyTorch's exporter wrote to ONNX, with caches that grow, choose the ids that PyTorch does.
 
 The models are small, with random weights, and written as transformers wrote theirs: GPT-2, OPT, LLaMA, GPT-J, one head of
-keys for all, Gemma 2, Falcon, GPT-NeoX, MPT, BLOOM, Qwen 3, Mistral, gpt-oss, GPT-BigCode. What differs is how they mask,
-turn and cut.
+keys for all, Gemma 2, Falcon, GPT-NeoX, MPT, BLOOM, Qwen 3, Mistral, gpt-oss, GPT-BigCode, GPT-2 with stacks of
+caches. What differs is how they mask, turn, cut and stack.
 
 Output: a line for each model and opset: "ok" with the bytes of states that were copied, or why not.
 Exits 1 if one is wrong or refused.
@@ -46,11 +46,6 @@ def pairs_turned(x):
     return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
 
 
-def joined(past, layer, keys, values, presents):
-    presents += [torch.cat((past[2 * layer], keys), dim=2), torch.cat((past[2 * layer + 1], values), dim=2)]
-    return presents[-2:]
-
-
 def filled_mask(ids, mask, past):
     """Minus the largest number where a row may not look: a triangle beside zeros, and the mask of ones, added."""
     batch, new = ids.shape
@@ -86,7 +81,7 @@ class Norm(nn.Module):
 
 
 class Decoder(nn.Module):
-    positions, keys, caches, rows_at = False, HEADS, ("key", "value"), 2
+    positions, keys, caches, rows_at, batch_at = False, HEADS, ("key", "value"), 2, 0
 
     def __init__(self, inner=F.gelu):
         super().__init__()
@@ -131,6 +126,10 @@ class Decoder(nn.Module):
     def scored(self, scores, _bias):
         return scores
 
+    def joined(self, past, layer, keys, values, presents):
+        presents += [torch.cat((past[2 * layer], keys), dim=2), torch.cat((past[2 * layer + 1], values), dim=2)]
+        return presents[-2:]
+
     def attended(self, query, keys, values, bias):
         repeats = HEADS // self.keys
         if repeats != 1:
@@ -144,12 +143,12 @@ class Decoder(nn.Module):
     def forward(self, ids, mask, *rest):
         positions = rest[0] if self.positions else None
         past = rest[1:] if self.positions else rest
-        rows = past[0].shape[self.rows_at]
+        rows = past[0].shape[2]
         x, bias, turns, presents = self.start(ids, rows), self.bias(ids, mask, rows), self.turns(ids, rows, positions), []
         for i, layer in enumerate(self.layers):
             query, keys, values = layer["qkv"](layer["norm"](x)).split([WIDTH, self.keys * HEAD, self.keys * HEAD], dim=2)
             query, keys = self.turn(heads(query), turns), self.turn(heads(keys), turns)
-            keys, values = joined(past, i, keys, heads(values), presents)
+            keys, values = self.joined(past, i, keys, heads(values), presents)
             x = x + layer["out"](self.attended(query, keys, values, bias))
             x = x + layer["down"](self.inner(layer["up"](layer["norm2"](x))))
         return (self.last(x) @ self.words.weight.t(), *presents)
@@ -355,9 +354,51 @@ class BigCode(Gpt2):
         return (self.last(x) @ self.words.weight.t(), *presents)
 
 
+class Gpt2Stacked(Gpt2):
+    """Keys and values of a layer are one tensor: parts are taken of it, and put behind one another."""
+
+    caches, rows_at, batch_at = ("key_value",), 3, 1
+
+    def empty(self, rows=0):
+        return [torch.zeros(2, 1, self.keys, rows, HEAD) for _ in range(LAYERS)]
+
+    def parts(self, past):
+        return [part for layer in past for part in (layer[0], layer[1])]
+
+    def stacked(self, parts):
+        return [torch.stack(parts[2 * i : 2 * i + 2]) for i in range(LAYERS)]
+
+    def forward(self, ids, mask, *past):
+        logits, *parts = super().forward(ids, mask, *self.parts(past))
+        return (logits, *self.stacked(parts))
+
+
+class Gpt2Unbound(Gpt2Stacked):
+    """Parts are those of a split."""
+
+    def parts(self, past):
+        return [part for layer in past for part in layer.unbind(0)]
+
+
+class Gpt2Layers(Gpt2Stacked):
+    """Keys and values of all layers are one tensor."""
+
+    caches, rows_at, batch_at = ("key_values",), 4, 2
+
+    def empty(self, rows=0):
+        return [torch.stack([torch.zeros(2, 1, self.keys, rows, HEAD) for _ in range(LAYERS)])]
+
+    def parts(self, past):
+        return super().parts([past[0][i] for i in range(LAYERS)])
+
+    def stacked(self, parts):
+        return [torch.stack(super().stacked(parts))]
+
+
 MODELS = {
     "gpt2": Gpt2, "opt": Opt, "llama": Llama, "gptj": GptJ, "one_head": OneHead, "gemma": Gemma, "falcon": Falcon,
     "neox": NeoX, "mpt": Mpt, "bloom": Bloom, "qwen3": Qwen3, "mistral": Mistral, "gpt_oss": GptOss, "bigcode": BigCode,
+    "gpt2_stacked": Gpt2Stacked, "gpt2_unbound": Gpt2Unbound, "gpt2_layers": Gpt2Layers,
 }  # fmt: skip
 
 
@@ -368,13 +409,13 @@ def arguments(model, ids, past):
 
 
 def export(model, path, opset):
-    caches = [f"{layer}.{what}" for layer in range(LAYERS) for what in model.caches]
+    caches = [f"{layer}.{what}" for layer in range(LAYERS) for what in model.caches][: len(model.empty())]
     names = ["input_ids", "attention_mask"] + ["position_ids"] * model.positions
     sizes = {name: {0: "batch_size", 1: "sequence_length"} for name in [*names, "logits"]}
     sizes["attention_mask"][1] = "total_sequence_length"
     for cache in caches:
-        sizes[f"past_key_values.{cache}"] = {0: "batch_size", model.rows_at: "past_sequence_length"}
-        sizes[f"present.{cache}"] = {0: "batch_size", model.rows_at: "total_sequence_length"}
+        sizes[f"past_key_values.{cache}"] = {model.batch_at: "batch_size", model.rows_at: "past_sequence_length"}
+        sizes[f"present.{cache}"] = {model.batch_at: "batch_size", model.rows_at: "total_sequence_length"}
     torch.onnx.export(
         model, tuple(arguments(model, torch.tensor([PROMPT[:3]]), model.empty(5))), path, opset_version=opset,
         input_names=names + [f"past_key_values.{cache}" for cache in caches],
@@ -429,7 +470,7 @@ def main():
                 except RuntimeError as error:
                     result = str(error)
             failed = failed or not result.startswith("ok")
-            print(f"{name:10} {opset}  {result}", flush=True)
+            print(f"{name:12} {opset}  {result}", flush=True)
     return 1 if failed else 0
 
 
