@@ -3,7 +3,7 @@
 //
 // Input:  a template in which outputs are inputs with new rows behind them.
 // Output: a document in which these are states (adopter.cpp).
-// Stacks of caches are taken apart, sizes of batches become 1, the
+// Stacks of caches are taken apart, turned ones are straightened, sizes of batches become 1, the
 // capacity is chosen, and detours are taken out first; what an encoder's source gives is bound
 // before and becomes states behind. O(nodes).
 #include "passes/states/adopt_caches.hpp"
@@ -16,6 +16,7 @@
 #include "passes/states/decoder_inputs.hpp"
 #include "passes/states/plain_decoder.hpp"
 #include "passes/states/source_inputs.hpp"
+#include "passes/states/straighten_caches.hpp"
 #include "passes/states/unstack_caches.hpp"
 #include "support/json_fields.hpp"
 
@@ -39,10 +40,12 @@ std::optional<Json> adopt_written(const Template& model, const AdoptOptions& opt
       named_states(model.document(), options.states, model.file(), diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   std::vector<std::string> reasons;
-  if (auto apart = unstack_caches(model, others, reasons)) {
-    const Template parts = Template::read(*std::move(apart), model.file(), diagnostics);
+  auto plain = unstack_caches(model, others, reasons);
+  if (!plain) plain = straighten_caches(model);
+  if (plain) {
+    const Template caches = Template::read(*std::move(plain), model.file(), diagnostics);
     if (diagnostics.has_errors()) return std::nullopt;
-    return adopt_written(parts, options, diagnostics);
+    return adopt_written(caches, options, diagnostics);
   }
   auto caches = find_cache_pairs(model, others, diagnostics);
   if (!caches) {
@@ -78,8 +81,8 @@ std::optional<Json> adopt_written(const Template& model, const AdoptOptions& opt
   if (diagnostics.has_errors()) return std::nullopt;
   const auto inputs = find_decoder_inputs(past, options.names, diagnostics);
   if (!inputs) return std::nullopt;
-  if (auto plain = plain_decoder(past, *inputs, capacity)) {
-    const Template rest = Template::read(*std::move(plain), model.file(), diagnostics);
+  if (auto shorter = plain_decoder(past, *inputs, capacity)) {
+    const Template rest = Template::read(*std::move(shorter), model.file(), diagnostics);
     if (diagnostics.has_errors()) return std::nullopt;
     return adopt_written(rest, options, diagnostics);
   }

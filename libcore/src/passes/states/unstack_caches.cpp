@@ -269,17 +269,32 @@ class Unstacker {
     }
   }
 
-  /// What new rows are put behind, or into.
+  /// What new rows are put behind, or into, perhaps turned (straighten_caches).
   const Part* past_of(const std::string& tensor) const {
-    const Json* node = producers_.find_behind_copies(tensor);
+    const Json* node = behind_turn(tensor);
     if (node == nullptr) return nullptr;
     const std::string_view name = functional_name(*member_text(*node, "op_type"));
-    const std::vector<std::string> operands = names_in(*node, "inputs");
-    if ((name != "cat" && name != "concat" && name != "index_copy") || operands.empty()) {
-      return nullptr;
-    }
-    const auto found = parts_.find(operands[0]);
-    return found == parts_.end() ? nullptr : &found->second;
+    if (name != "cat" && name != "concat" && name != "index_copy") return nullptr;
+    const std::string past = first_operand(*node);
+    const auto found = parts_.find(past);
+    if (found != parts_.end()) return &found->second;
+    const Json* turn = producers_.find(past);
+    if (turn == nullptr || !is_turn(*turn)) return nullptr;
+    const auto turned = parts_.find(first_operand(*turn));
+    return turned == parts_.end() ? nullptr : &turned->second;
+  }
+  const Json* behind_turn(const std::string& tensor) const {
+    const Json* node = producers_.find_behind_copies(tensor);
+    if (node == nullptr || !is_turn(*node)) return node;
+    return producers_.find(first_operand(*node));
+  }
+  static std::string first_operand(const Json& node) {
+    const std::vector<std::string> operands = names_in(node, "inputs");
+    return operands.empty() ? std::string() : operands[0];
+  }
+  static bool is_turn(const Json& node) {
+    const std::string_view name = functional_name(*member_text(node, "op_type"));
+    return name == "permute" || name == "transpose";
   }
 
   std::optional<StackedCache> stacked_cache(const std::string& output,
