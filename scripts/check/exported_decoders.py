@@ -380,6 +380,15 @@ class Gpt2Unbound(Gpt2Stacked):
         return [part for layer in past for part in layer.unbind(0)]
 
 
+class Gpt2Turned(Gpt2Stacked):
+    """As transformers 2 and 3 had it: new keys are put beside turned ones, and turned back for the stack."""
+
+    def joined(self, past, layer, keys, values, presents):
+        turned = torch.cat((past[2 * layer].transpose(-2, -1), keys.transpose(-2, -1)), dim=-1)
+        presents += [turned.transpose(-2, -1), torch.cat((past[2 * layer + 1], values), dim=-2)]
+        return presents[-2:]
+
+
 class Gpt2Layers(Gpt2Stacked):
     """Keys and values of all layers are one tensor."""
 
@@ -398,7 +407,7 @@ class Gpt2Layers(Gpt2Stacked):
 MODELS = {
     "gpt2": Gpt2, "opt": Opt, "llama": Llama, "gptj": GptJ, "one_head": OneHead, "gemma": Gemma, "falcon": Falcon,
     "neox": NeoX, "mpt": Mpt, "bloom": Bloom, "qwen3": Qwen3, "mistral": Mistral, "gpt_oss": GptOss, "bigcode": BigCode,
-    "gpt2_stacked": Gpt2Stacked, "gpt2_unbound": Gpt2Unbound, "gpt2_layers": Gpt2Layers,
+    "gpt2_stacked": Gpt2Stacked, "gpt2_unbound": Gpt2Unbound, "gpt2_turned": Gpt2Turned, "gpt2_layers": Gpt2Layers,
 }  # fmt: skip
 
 
