@@ -110,12 +110,23 @@ Json shape_json(const SizeShape& shape) {
 }
 
 std::vector<std::string> batch_symbols(const Template& model, const CachePairs& caches) {
+  std::set<std::string> past;
+  for (const CachePair& pair : caches.pairs) past.insert(pair.input);
+  std::set<std::string> batches;
+  for (const std::string& name : names_in(model.document(), "graph_inputs")) {
+    const SizeShape* shape = model.shape(name);
+    const bool has_batch = shape != nullptr && shape->size() > 1 && !past.contains(name);
+    if (has_batch) batches.insert(shape->front().text());
+  }
   std::vector<std::string> symbols;
   for (const CachePair& pair : caches.pairs) {
-    for (const std::string& name : model.shape(pair.input)->front().symbols()) {
-      const bool is_row = pair.axis == 0;
-      if (!is_row && std::find(symbols.begin(), symbols.end(), name) == symbols.end()) {
-        symbols.push_back(name);
+    const SizeShape& shape = *model.shape(pair.input);
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (d == pair.axis || (d != 0 && !batches.contains(shape[d].text()))) continue;
+      for (const std::string& name : shape[d].symbols()) {
+        if (std::find(symbols.begin(), symbols.end(), name) == symbols.end()) {
+          symbols.push_back(name);
+        }
       }
     }
   }

@@ -45,7 +45,8 @@ std::vector<std::string> names_in(const Json& object, const char* list);
 /// A shape as documents have it.
 Json shape_json(const SizeShape& shape);
 
-/// Symbols of a batch, which are to be 1: the first dimensions of caches.
+/// Symbols of a batch, which are to be 1: the first dimensions of caches, and others of them that
+/// are the first of an input that is none.
 std::vector<std::string> batch_symbols(const Template& model, const CachePairs& caches);
 
 /// Finds the outputs that are a graph input with new rows behind it, but for `others`, which are

@@ -194,4 +194,21 @@ TEST_CASE("states: parts of a stack become states", "[states]") {
              {{"name", "past.1"}, {"input", "past.1"}, {"output", "present.1"}, {"axis", 2}}});
 }
 
+TEST_CASE("states: new rows that are stacked leave a cache one, with a batch inside", "[states]") {
+  std::string text = stacked_decoder(R"(
+    both = stack(q, q) [2,B,2,T,4] {"dim": 0, "_tensor_list_sizes": [2]}
+    present = cat(past, both) [2,B,2,"P + T",4] {"dim": 3, "_tensor_list_sizes": [2]})",
+                                     "");
+  const std::size_t from = text.find("    keys = cat");
+  text.replace(from, text.find("    places =") - from, R"(
+    keys = select.int(present) [B,2,"P + T",4] {"dim": 0, "index": 0}
+    values = select.int(present) [B,2,"P + T",4] {"dim": 0, "index": 1}
+)");
+  Diagnostics faults;
+  const auto document = adopt_caches(test::template_of(text), {.capacity = 16}, faults);
+  for (const Diagnostic& fault : faults.entries()) FAIL_CHECK(format_diagnostic(fault));
+  REQUIRE(document);
+  CHECK(mentions((*document)["graph_inputs"]).find("past[2,1,2,16,4]") != std::string::npos);
+}
+
 }  // namespace npu::unstack_test
