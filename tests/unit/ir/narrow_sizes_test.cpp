@@ -7,8 +7,7 @@
 #include "ir/size_symbols.hpp"
 #include "npu/support/error.hpp"
 
-using namespace npu;
-
+namespace npu {
 namespace {
 
 Json document_with(const std::string& symbols) {
@@ -76,3 +75,5 @@ TEST_CASE("ranges without a value and names that are none are refused") {
     CHECK(narrowed(some, {text}).find("expected NAME=MIN..MAX") != std::string::npos);
   }
 }
+
+}  // namespace npu

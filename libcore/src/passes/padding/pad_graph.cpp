@@ -35,9 +35,8 @@
 #include "support/text.hpp"
 
 namespace npu {
+namespace padding {
 namespace {
-
-using namespace padding;
 
 // Attributes that say how many rows there are, which the sizes of results say, too.
 constexpr std::string_view kShapeAttributes[] = {"end",   "length", "output_size", "repeats",
@@ -370,10 +369,11 @@ class GraphPadder {
 };
 
 }  // namespace
+}  // namespace padding
 
 PaddedGraph pad_graph(const Template& model, const SizeBindings& capacities,
                       Diagnostics& diagnostics, const PadOptions& options) {
-  GraphPadder padder(model, capacities, options, diagnostics);
+  padding::GraphPadder padder(model, capacities, options, diagnostics);
   PaddedGraph padded = padder.pad(padder.all_symbols());
   if (diagnostics.has_errors()) return {};
   // Sizes that no node reads are no inputs.

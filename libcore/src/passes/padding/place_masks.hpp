@@ -12,7 +12,7 @@ namespace npu::padding {
 struct OperandUse {
   NodeId node;
   std::int32_t operand = 0;
-  auto operator<=>(const OperandUse&) const = default;
+  auto operator<=>(const OperandUse&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// Rows of one tensor that are written anew, for some of its readers.
