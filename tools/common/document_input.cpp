@@ -141,7 +141,7 @@ Template DocumentInput::read_sizes() {
     throw Error(ErrorCode::kUsage, name + " has no sizes that vary, npu.symbols");
   }
   const std::vector<StatedRange> ranges = stated_ranges();
-  if (!ranges.empty()) *document = narrow_sizes(*std::move(document), ranges, name);
+  if (!ranges.empty()) document = narrow_sizes(*std::move(document), ranges, name);
   Template model = checked_template(*std::move(document), name);
   return sizes.empty() ? model : narrowed_template(model, sizes);
 }
@@ -206,7 +206,7 @@ Template DocumentInput::read_model(const std::string& path) {
   Json& npu = *find_member(*document, "npu");
   if (find_member(npu, "symbols") == nullptr) npu["symbols"] = Json::object();
   const std::vector<StatedRange> ranges = stated_ranges();
-  if (is_graph && !ranges.empty()) *document = narrow_sizes(*std::move(document), ranges, name);
+  if (is_graph && !ranges.empty()) document = narrow_sizes(*std::move(document), ranges, name);
   Template model = checked_template(*std::move(document), name);
   const SizeBindings sizes = binds ? bound_sizes() : SizeBindings();
   return sizes.empty() ? model : narrowed_template(model, sizes);
