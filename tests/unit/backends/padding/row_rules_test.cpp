@@ -82,6 +82,8 @@ const std::vector<RuleCase>& rule_cases() {
         y = conv2d(x, w) [1,3,"(S - 1) // 2 + 1",T] {"stride": [2, 1], "padding": [1, 1]};
         output y)"},
       {"convolution", R"(input x [S,2,5]; weight w [3,2,1]; y = conv1d(x, w) [S,3,5]; output y)"},
+      {"convolution", R"(input x [S,2,T]; weight w [3,2,1]; weight b [3];
+        y = conv1d(x, w, b) [S,3,T]; output y)"},
       {"convolution", R"(input x [1,2,S]; weight w [2,3,2];
         y = conv_transpose1d(x, w) [1,3,2*S] {"stride": [2]}; output y)"},
       {"convolution", R"(input x [1,2,S]; weight w [2,3,3];
