@@ -6,3 +6,4 @@ try npu-compile --cache-limit 8GB model.json
 try npu-compile --cache-limit 99999999999999999999 model.json
 try npu-compile --cache-limit '' model.json
 try npu-compile --target nowhere "$TESTDATA/models/small/mlp.json"
+try npu-compile --tune "$TESTDATA/models/small/mlp.json" -o bad.npub

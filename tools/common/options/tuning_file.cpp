@@ -27,7 +27,9 @@ void TuningFile::read(CompileModelOptions& options) {
     try {
       table_ = tuning_table_from_json(parse_json(read_file(path_), path_), path_);
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kIo) throw;
+      const std::string& pointer = error.location().pointer;
+      const bool is_other_file = pointer.empty() || pointer == "/npu/kind";
+      if (error.code() == ErrorCode::kIo || !is_other_file) throw;
       throw Error(error.code(),
                   error.message() + " (--tune FILE is for measurements, not the model)",
                   error.location());
