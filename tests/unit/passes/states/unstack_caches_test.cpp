@@ -151,7 +151,8 @@ TEST_CASE("states: what reads a part of the new stack reads that output", "[stat
   std::string text = stacked_decoder(kSelects, std::string(kStack) + R"(
     seen = select.int(present) [B,2,"P + T",4] {"dim": 0, "index": 1})");
   text.replace(text.find("(q, keys, values,"), 17, "(q, keys, seen,");
-  for (const Json& node : apart(text)["nodes"]) {
+  const Json document = apart(text);
+  for (const Json& node : document["nodes"]) {
     if (node["name"] == "y")
       CHECK(mentions(node["inputs"]).find("present.1[") != std::string::npos);
   }
