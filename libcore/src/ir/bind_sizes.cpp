@@ -460,15 +460,19 @@ class NarrowedSymbols {
 
 }  // namespace
 
+Json shape_json(const SizeShape& shape) {
+  Json json = Json::array();
+  for (const SizeExpression& size : shape) json.push_back(size_json(size));
+  return json;
+}
+
 Json narrowed_document(const Template& model, const SizeBindings& values) {
   check_names_of_sizes(model, values);
   if (model.symbols().unbound_text(values).empty()) return bound_document(model, values);
   SizeSubstitution numbers;
   for (const auto& [name, value] : values) numbers.emplace(name, value);
-  Json document = replaced_sizes(model, [&](const SizeExpression& size) {
-    const SizeExpression rest = size.substitute(numbers);
-    return rest.is_constant() ? Json(*rest.constant()) : Json(rest.text());
-  });
+  Json document = replaced_sizes(
+      model, [&](const SizeExpression& size) { return size_json(size.substitute(numbers)); });
   set_member(*find_member(document, "npu"), "symbols",
              SizeSymbols::of(NarrowedSymbols(model, values).list()).to_json());
   return document;

@@ -18,6 +18,9 @@ namespace npu {
 /// The sizes of a tensor's dimensions.
 using SizeShape = std::vector<SizeExpression>;
 
+/// The same as documents have it.
+Json shape_json(const SizeShape& shape);
+
 /// A document of npu-ir(5) whose sizes vary: shapes and integer attributes are expressions over the
 /// symbols of `npu.symbols`.
 class Template {

@@ -17,17 +17,6 @@
 namespace npu {
 namespace {
 
-Json size_json(const SizeExpression& size) {
-  const auto number = size.constant();
-  return number ? Json(*number) : Json(size.text());
-}
-
-Json shape_json(const SizeShape& shape) {
-  Json json = Json::array();
-  for (const SizeExpression& size : shape) json.push_back(size_json(size));
-  return json;
-}
-
 /// The attributes of each node of a document, by its name.
 NameIndex<const Json*> attributes_of(const Json& document) {
   NameIndex<const Json*> attributes;

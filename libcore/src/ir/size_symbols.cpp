@@ -108,6 +108,11 @@ std::uint64_t mixed(std::uint64_t state) {
 
 }  // namespace
 
+Json size_json(const SizeExpression& size) {
+  const auto number = size.constant();
+  return number ? Json(*number) : Json(size.text());
+}
+
 bool SizeSymbols::are_in(const Json& document) {
   const Json* npu = find_member(document, "npu");
   const Json* symbols = npu != nullptr ? find_member(*npu, "symbols") : nullptr;
@@ -208,14 +213,11 @@ std::string SizeSymbols::names() const {
 }
 
 Json SizeSymbols::to_json() const {
-  const auto end = [](const SizeExpression& size) {
-    return size.is_constant() ? Json(*size.constant()) : Json(size.text());
-  };
   Json json = Json::object();
   for (const SizeSymbol& symbol : list_) {
     Json entry = Json::object();
-    entry["min"] = end(symbol.min);
-    if (symbol.max) entry["max"] = end(*symbol.max);
+    entry["min"] = size_json(symbol.min);
+    if (symbol.max) entry["max"] = size_json(*symbol.max);
     if (symbol.multiple_of != 1) entry["multiple_of"] = symbol.multiple_of;
     Json of = Json::array();
     for (const auto& [input, dimension] : symbol.of) of.push_back({input, dimension});

@@ -14,6 +14,9 @@
 
 namespace npu {
 
+/// A size as documents have it: a number, or the text of an expression.
+Json size_json(const SizeExpression& size);
+
 /// A named size of a template.
 struct SizeSymbol {
   std::string name;

@@ -100,15 +100,6 @@ std::vector<std::string> names_in(const Json& object, const char* list) {
   return names;
 }
 
-Json shape_json(const SizeShape& shape) {
-  Json json = Json::array();
-  for (const SizeExpression& size : shape) {
-    const auto number = size.constant();
-    json.push_back(number ? Json(*number) : Json(size.text()));
-  }
-  return json;
-}
-
 std::vector<std::string> batch_symbols(const Template& model, const CachePairs& caches) {
   std::set<std::string> past;
   for (const CachePair& pair : caches.pairs) past.insert(pair.input);

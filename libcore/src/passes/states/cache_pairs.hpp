@@ -42,9 +42,6 @@ struct CachePairs {
 /// The names of the tensors that a list of a document or of a node mentions, in its order.
 std::vector<std::string> names_in(const Json& object, const char* list);
 
-/// A shape as documents have it.
-Json shape_json(const SizeShape& shape);
-
 /// Symbols of a batch, which are to be 1: the first dimensions of caches, and others of them that
 /// are the first of an input that is none.
 std::vector<std::string> batch_symbols(const Template& model, const CachePairs& caches);

@@ -289,7 +289,7 @@ class EncodeWriter {
       }
       if (!given.is_constant()) limit(given, rows);
       amounts.push_back(0);
-      amounts.push_back(behind.is_constant() ? Json(*behind.constant()) : Json(behind.text()));
+      amounts.push_back(size_json(behind));
     }
     const std::string name = free_name(state.name);
     Json mention{{"name", name}, {"shape", to}, {"dtype", *member_text(state.mention, "dtype")}};

@@ -37,11 +37,7 @@ PastWriter::PastWriter(const PastModel& model, std::int64_t capacity, const std:
   input_ = mention(positions, shape, DType::kInt64);
 }
 
-Json PastWriter::size(const SizeExpression& size) const {
-  const SizeExpression result = when_full(size);
-  const auto number = result.constant();
-  return number ? Json(*number) : Json(result.text());
-}
+Json PastWriter::size(const SizeExpression& size) const { return size_json(when_full(size)); }
 
 Json PastWriter::shape(const SizeShape& shape) const {
   Json list = Json::array();

@@ -162,10 +162,7 @@ class DetourRemover {
     names_.insert(name);
     Json shape = Json::array();
     for (const SizeExpression& size : model_.shape(view.outputs[0])) {
-      const auto number = size.constant();
-      shape.push_back(model_.has_past(size) ? Json(rows)
-                      : number              ? Json(*number)
-                                            : Json(size.text()));
+      shape.push_back(model_.has_past(size) ? Json(rows) : size_json(size));
     }
     Json mention{
         {"name", name}, {"shape", shape}, {"dtype", std::string(dtype_name(result.dtype))}};
