@@ -18,6 +18,7 @@
 #include "ir/states_section.hpp"
 #include "npu/support/error.hpp"
 #include "npu/support/ids.hpp"
+#include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
 #include "partition/plan_builder.hpp"
 #include "target/support_check.hpp"
@@ -125,18 +126,28 @@ class Builder {
     }
   }
 
-  // By state: who writes it, and who reads what it was or becomes.
+  // By state: who writes it, and who reads what it was or becomes, through views too.
   std::vector<std::vector<NodeId>> nodes_of_states() const {
     Diagnostics known;  // the reader has told them
     std::vector<std::vector<NodeId>> nodes;
     for (const State& state : read_states(graph_, known)) {
       std::vector<NodeId>& own = nodes.emplace_back();
+      std::vector<TensorId> views;
       for (const std::string& name : {state.output, state.input}) {
         const TensorId id = graph_.find_tensor(name);
         if (!id.valid()) continue;
-        const TensorInfo& tensor = graph_.tensor(id);
-        if (tensor.producer.valid()) own.push_back(tensor.producer);
-        own.insert(own.end(), tensor.consumers.begin(), tensor.consumers.end());
+        if (graph_.tensor(id).producer.valid()) own.push_back(graph_.tensor(id).producer);
+        views.push_back(id);
+      }
+      while (!views.empty()) {
+        const TensorId read = views.back();
+        views.pop_back();
+        for (const NodeId reader : graph_.tensor(read).consumers) {
+          own.push_back(reader);
+          const Node& node = graph_.node(reader);
+          if (!is_alias_node(graph_, node) || node.inputs.front() != read) continue;
+          views.insert(views.end(), node.outputs.begin(), node.outputs.end());
+        }
       }
     }
     return nodes;

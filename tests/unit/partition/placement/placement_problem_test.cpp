@@ -4,6 +4,7 @@
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
+#include "ir/states_section.hpp"
 #include "npu/partition/metrics.hpp"
 
 using namespace npu;
@@ -99,6 +100,22 @@ TEST_CASE("placement problem: a getitem moves with its producer, a group as a wh
   REQUIRE(problem.items == 2);
   CHECK(problem.item_of == std::vector<std::int32_t>{0, 0, 1});
   CHECK(problem.tensors.size() == 1);  // what the getitem takes, not the list
+}
+
+TEST_CASE("placement problem: who reads a state stays with who writes it, through views too") {
+  Graph graph = graph_of(R"(
+    input c [2,4]
+    input x [2,4]
+    n = aten.add.Tensor(c, x) [2,4] @cpu
+    v = aten.transpose.int(n) [4,2] {"dim0": 0, "dim1": 1} @cpu
+    w = unsqueeze(v) [4,2,1] {"dim": 2} @cpu
+    r = relu(w) [4,2,1] @cpu
+    s = relu(r) [4,2,1] @cpu; output s, n)");
+  CHECK(build_placement_problem(graph, target(), roofline_cost()).items == 5);
+  store_states(graph, {{.name = "c", .input = "c", .output = "n", .axis = {}}});
+  const PlacementProblem problem = build_placement_problem(graph, target(), roofline_cost());
+  CHECK(problem.item_of == std::vector<std::int32_t>{0, 0, 0, 0, 1});
+  CHECK(problem.cost_of(0, 0) == kNever);  // only the cpu has all of them
 }
 
 TEST_CASE("placement problem: a device that the target lacks") {
