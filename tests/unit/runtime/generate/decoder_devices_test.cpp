@@ -9,12 +9,12 @@
 
 #include "catch.hpp"
 #include "npu/compile/bundle.hpp"
-#include "npu/passes/tag.hpp"
 #include "opencl_device.hpp"
 #include "runtime/entries/buckets.hpp"
 #include "runtime/entries/compile_entries.hpp"
 #include "runtime/generate/session_model.hpp"
 #include "runtime/generate/small_decoder.hpp"
+#include "runtime/generate/split_decoder.hpp"
 #include "test_paths.hpp"
 
 namespace npu {
@@ -27,37 +27,19 @@ void check_logits(SessionModel& model, std::size_t entry, std::size_t rows) {
   CHECK(test::largest_difference(logits, test::decoder_reference("logits")) < 1e-4);
 }
 
-/// Attention and the caches that it reads on the device "cpu", all else on the first of a target.
-std::unique_ptr<SessionModel> split_decoder(const std::string& target, std::int64_t rows) {
-  Diagnostics diagnostics;
-  const Template decoder = test::decoder_template(64, diagnostics);
-  Graph graph = bind_sizes(decoder, {{"T", rows}}, diagnostics);
-  TagOptions tags;
-  for (const char* glob :
-       {"aten.index_copy.*", "aten.scaled_dot_product_attention.*", "npu.length_mask"}) {
-    tags.force.push_back({"cpu", glob});
-  }
-  tag_ops(graph, load_target(target), tags, diagnostics);
-  INFO(test::text_of(diagnostics));
-  REQUIRE_FALSE(diagnostics.has_errors());
-  RunModelOptions options;
-  options.cache.enabled = false;
-  auto model = SessionModel::open(std::move(graph), options, diagnostics);
-  REQUIRE(model != nullptr);
-  return model;
-}
-
 void check_split(const std::string& target, const std::string& device,
                  const std::vector<std::int64_t>& sizes) {
   for (const std::int64_t rows : sizes) {
     CAPTURE(target, rows);
-    const auto model = split_decoder(target, rows);
+    Diagnostics diagnostics;
+    const auto model = test::split_decoder(test::decoder_template(64, diagnostics), target, rows);
     std::vector<std::string> devices;
     for (const Node& node : model->session().graph(0).nodes()) {
       REQUIRE(node.device);
       devices.push_back(*node.device);
     }
-    CHECK(std::count(devices.begin(), devices.end(), "cpu") == 7);  // two layers, and a mask
+    // Two layers with the views of four tensors each, and a mask.
+    CHECK(std::count(devices.begin(), devices.end(), "cpu") == 17);
     CHECK(std::count(devices.begin(), devices.end(), device) > 40);
     CHECK(model->session().states().size() == 4);
     for (const StateUse& use : model->session().states()) {

@@ -19,6 +19,8 @@
 #include "runtime/entries/buckets.hpp"
 #include "runtime/entries/compile_entries.hpp"
 #include "runtime/generate/session_model.hpp"
+#include "runtime/generate/small_decoder.hpp"
+#include "runtime/generate/split_decoder.hpp"
 #include "runtime/session/session.hpp"
 #include "test_paths.hpp"
 
@@ -32,12 +34,6 @@ std::vector<DeviceChoice> device_choices() {
   std::vector<DeviceChoice> choices{{.devices = {"cpu"}}, {.devices = {"npu", "cpu"}}};
   if (test::may_use_opencl()) choices.push_back({.target = "opencl", .devices = {"gpu"}});
   return choices;
-}
-
-std::string text_of(const Diagnostics& diagnostics) {
-  std::string text;
-  for (const Diagnostic& entry : diagnostics.entries()) text += entry.text + "\n";
-  return text;
 }
 
 /// Steps of a stream: tensors whose first dimension is the step.
@@ -74,7 +70,7 @@ std::unique_ptr<Session> open_stream(const std::string& name, const DeviceChoice
   const std::string file = kStates + name + ".json";
   Graph graph = read_graph(read_file(file), file, diagnostics);
   auto session = Session::open(std::move(graph), options, diagnostics);
-  INFO(text_of(diagnostics));
+  INFO(test::text_of(diagnostics));
   REQUIRE(session != nullptr);
   return session;
 }
@@ -120,7 +116,7 @@ struct FamilyDecoder {
     const std::vector<SizeBindings> buckets{{{"T", rows}}};
     const CompileEntriesResult compiled =
         compile_entries(decoder, checked_buckets(decoder, buckets), options, diagnostics);
-    INFO(text_of(diagnostics));
+    INFO(test::text_of(diagnostics));
     REQUIRE_FALSE(diagnostics.has_errors());
     bundle = Bundle::from_bytes(bundle_bytes(compiled.content), name + ".npub");
     model = SessionModel::open(*bundle, {}, SessionLogits::kAllRows, diagnostics);
@@ -158,37 +154,67 @@ TEST_CASE("streams that the exporter writes remember what PyTorch's do", "[runti
   }
 }
 
+/// The decoders that the exporter writes, beside the logits of PyTorch.
+class Family {
+ public:
+  explicit Family(const std::string& kind)
+      : name_("decoder_" + kind),
+        ids_(tensor_of(kStates + name_ + ".inputs.safetensors", "input_ids")),
+        logits_(tensor_of(kStates + name_ + ".outputs.safetensors", "logits")) {}
+
+  const std::string& name() const { return name_; }
+
+  void check(SessionModel& model, std::size_t rows) const {
+    CHECK(model.capacity() == 96);
+    const std::vector<std::int64_t> text(ids_.as<std::int64_t>(),
+                                         ids_.as<std::int64_t>() + ids_.element_count());
+    CHECK(test::largest_difference(test::logits_by(model, 0, text, rows), logits_) < 1e-4);
+  }
+
+ private:
+  std::string name_;
+  Tensor ids_;
+  Tensor logits_;
+};
+
+const std::vector<std::string> kFamilies = {"rotary", "grouped", "window",
+                                            "norms",  "softcap", "learned"};
+
 TEST_CASE("decoders of all families give PyTorch's logits by chunks", "[generate][decoder][long]") {
   if (!test::use_backends()) return;
-  for (const std::string kind : {"rotary", "grouped", "window", "norms", "softcap", "learned"}) {
-    const std::string name = "decoder_" + kind;
-    const Tensor ids = tensor_of(kStates + name + ".inputs.safetensors", "input_ids");
-    const Tensor expected = tensor_of(kStates + name + ".outputs.safetensors", "logits");
-    const std::span<const std::int64_t> text(ids.as<std::int64_t>(),
-                                             static_cast<std::size_t>(ids.element_count()));
+  for (const std::string& kind : kFamilies) {
+    const Family family(kind);
     for (const DeviceChoice& where : device_choices()) {
       for (const std::size_t rows : {64, 32, 8, 1}) {
-        if (!where.target.empty() && rows != 8) continue;  // a driver compiles slowly
-        CAPTURE(name, where.devices.front(), rows);
-        FamilyDecoder decoder(name, where, static_cast<std::int64_t>(rows));
-        CHECK(decoder.model->capacity() == 96);
+        CAPTURE(family.name(), where.devices.front(), rows);
+        FamilyDecoder decoder(family.name(), where, static_cast<std::int64_t>(rows));
         // No family pays for the capacity of its caches, of whose two layers every entry has one.
         if (where.devices.front() == "npu") {
           const std::size_t entries = decoder.bundle->entries().size();
           CHECK(count_of(decoder.bundle->manifest().dump(), "\"cached-attention\"") == 2 * entries);
         }
-        double largest = 0;
-        for (std::size_t i = 0; i < text.size(); i += rows) {
-          const auto position = static_cast<std::int64_t>(i);
-          const auto logits = decoder.model->step(0, text.subspan(i, rows), position);
-          const float* wanted = expected.as<float>() + position * decoder.model->vocabulary();
-          for (std::size_t k = 0; k < logits.size(); ++k) {
-            largest = std::max(largest, static_cast<double>(std::abs(logits[k] - wanted[k])));
-          }
-        }
-        CHECK(largest < 1e-4);
-        CHECK(decoder.model->state_copied_bytes() == 0);
-        CHECK(decoder.model->state_transfer_bytes() == 0);
+        family.check(*decoder.model, rows);
+      }
+    }
+  }
+}
+
+TEST_CASE("decoders of all families give PyTorch's logits where attention is on another device",
+          "[generate][decoder][long]") {
+  if (!test::use_backends()) return;
+  std::vector<std::string> targets{"host"};
+  if (test::may_use_opencl()) targets.push_back("opencl");
+  for (const std::string& kind : kFamilies) {
+    const Family family(kind);
+    const std::string file = kStates + family.name() + ".json";
+    Diagnostics diagnostics;
+    const Template decoder = Template::read(parse_json(read_file(file), file), file, diagnostics);
+    for (const std::string& target : targets) {
+      for (const std::size_t rows : {64, 32, 8, 1}) {
+        CAPTURE(family.name(), target, rows);
+        const auto model = test::split_decoder(decoder, target, static_cast<std::int64_t>(rows));
+        for (const StateUse& use : model->session().states()) CHECK(use.device == "cpu");
+        family.check(*model, rows);
       }
     }
   }
