@@ -36,6 +36,7 @@ constexpr auto kPatternRows = std::to_array<PatternRow>({
     {"cached-attention", Kind::kCachedAttention, VectorIsa::kAny},
     {"channel-gate", Kind::kSqueezeExcite, VectorIsa::kAny},
     {"written-gelu", Kind::kWrittenGelu, VectorIsa::kAny},
+    {"written-rms-norm", Kind::kWrittenRmsNorm, VectorIsa::kAny},
     {"linear-siblings", Kind::kSharedInput, VectorIsa::kAny},
     {"conv-post-ops", Kind::kEpilogue, VectorIsa::kAny},
     {"product-post-ops", Kind::kEpilogue, VectorIsa::kAny},

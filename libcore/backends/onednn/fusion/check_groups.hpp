@@ -18,6 +18,7 @@ struct KernelGroup {
     kCachedAttention,  ///< the same, and perhaps a cap and sinks, with the lengths of a cache
     kSharedInput,      ///< linear nodes with one input: one product, of which each result is a part
     kWrittenGelu,      ///< what makes up a GELU, its product or half last
+    kWrittenRmsNorm,   ///< what makes up an RMS norm, with its weights or without
     kSqueezeExcite,    ///< mean, layer, activation, layer, gate, product
     kNormPointwise,    ///< a batch norm and the convolution of one by one behind it, in two parts
     kExpandDepthwise,  ///< a pointwise convolution and the depthwise one behind it, likewise

@@ -23,6 +23,7 @@
 #include "kernels/movement/parts.hpp"
 #include "kernels/norm/group_norm.hpp"
 #include "kernels/norm/norms.hpp"
+#include "kernels/norm/rms_norm.hpp"
 #include "kernels/norm/scale_shift.hpp"
 #include "kernels/norm/softmax.hpp"
 #include "kernels/product/gemv.hpp"

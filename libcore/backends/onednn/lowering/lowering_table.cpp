@@ -284,6 +284,8 @@ GroupFunction find_group_lowering(KernelGroup::Kind kind) {
       return lower_shared_input;
     case Kind::kWrittenGelu:
       return lower_written_gelu_group;
+    case Kind::kWrittenRmsNorm:
+      return lower_written_rms_norm_group;
     case Kind::kSqueezeExcite:
       return lower_squeeze_excite_group;
     case Kind::kNormPointwise:

@@ -115,6 +115,7 @@ FusionPlan plan_fusion(const Graph& graph, const FuseOptions& options) {
   match_attention(builder, "scaled-attention"_pattern);
   match_gates(builder, "channel-gate"_pattern);
   match_written_gelu(builder);
+  match_written_rms_norm(builder);
   merge_siblings(builder, "linear-siblings"_pattern);
   match_post_ops(builder);
   merge_chains(builder, "norm-pointwise"_pattern);

@@ -45,6 +45,8 @@ inline constexpr auto kPatterns = std::to_array<FusionPattern>({
     {"channel-gate", false, false,
      "plane means, two pointwise convolutions with activations, multiply"},
     {"written-gelu", false, false, "GELU written out by erf, or by tanh of a polynomial"},
+    {"written-rms-norm", false, false,
+     "RMS norm of rows written out in one dtype, and the product with its weights"},
     {"linear-siblings", false, false,
      "linear layers on one input whose results are reshaped or permuted"},
     {"conv-post-ops", false, false, "convolution and what a primitive does before it stores"},

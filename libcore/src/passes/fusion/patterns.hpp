@@ -18,6 +18,7 @@ void claim_constants(FusionBuilder& builder);
 void match_integer_products(FusionBuilder& builder);
 void match_quantized(FusionBuilder& builder);
 void match_written_gelu(FusionBuilder& builder);
+void match_written_rms_norm(FusionBuilder& builder);
 void match_post_ops(FusionBuilder& builder);
 void place_concats(FusionBuilder& builder);
 void share_copies(FusionBuilder& builder);

@@ -26,7 +26,9 @@ const std::string kGelu =
 // x over the root of its mean square, to which a number may be added.
 const std::string kMeanSquare = "mean(pow(x,2)|square(x)|mul(x,x))";
 const std::string kRadicand = kMeanSquare + "|add(" + kMeanSquare + ")|add(" + kMeanSquare + ",_)";
-const std::string kNorm = "mul(x,rsqrt(" + kRadicand + "))|div(x,sqrt(" + kRadicand + "))";
+const std::string kRoot = "sqrt(" + kRadicand + ")";
+const std::string kNorm =
+    "mul(x,rsqrt(" + kRadicand + ")|reciprocal(" + kRoot + "))|div(x," + kRoot + ")";
 
 /// The nodes of a norm, the last one at the end; empty if there is none. `is_layer_norm` tells
 /// whether x is itself less its mean.
@@ -60,6 +62,38 @@ NodeList norm_at(FusionBuilder& builder, std::int32_t n, bool& is_layer_norm) {
   return nodes;
 }
 
+/// Whether the nodes of an RMS norm are what a kernel computes: in one dtype, of rows along the
+/// last dimension, with a number or nothing added to the mean squares.
+bool is_norm_of_rows(const FusionBuilder& builder, const NodeList& nodes, TensorId x) {
+  const TensorInfo& source = builder.tensor(x);
+  if (!is_single(source.dtype) || source.shape.empty()) return false;
+  Shape means = source.shape;
+  means.back() = 1;
+  return std::all_of(nodes.begin(), nodes.end(), [&](std::int32_t n) {
+    const Node& node = builder.node(n);
+    const TensorInfo& result = builder.result(n);
+    const std::string_view name = functional_name(node.op_type);
+    if (result.dtype != source.dtype) return false;
+    if (name == "mean") return result.shape == means;
+    if (name == "add") {
+      return node.inputs.size() == 1 && node.attrs().size() == 1 &&
+             node.attrs().front().is_number();
+    }
+    return n != nodes.back() || (node.attrs().empty() && result.shape == source.shape);
+  });
+}
+
+/// Whether a product is one with the weights of rows of `shape`.
+bool multiplies_rows(const FusionBuilder& builder, const Link& next, const Shape& shape) {
+  const Node& node = builder.node(next.node);
+  if (builder.role(next.node) != Role::kMul || node.inputs.size() != 2) return false;
+  const TensorId other = node.inputs[node.inputs[0] == next.tensor ? 1 : 0];
+  const TensorInfo& weight = builder.tensor(other);
+  return other != next.tensor && weight.dtype == builder.result(next.node).dtype &&
+         !weight.shape.empty() && weight.shape.back() == shape.back() &&
+         builder.elements(other) == shape.back() && builder.result(next.node).shape == shape;
+}
+
 }  // namespace
 
 void match_written_gelu(FusionBuilder& builder) {
@@ -76,6 +110,24 @@ void match_written_gelu(FusionBuilder& builder) {
       return builder.result(each).dtype == dtype && !has_factor;
     });
     if (!fits || !is_single(dtype)) nodes.clear();
+    return nodes;
+  });
+}
+
+void match_written_rms_norm(FusionBuilder& builder) {
+  match_each(builder, "written-rms-norm"_pattern, [&](std::int32_t n) {
+    WrittenForm norm(builder, Readers::kNeeded);
+    NodeList nodes;
+    if (!norm.matches(n, kNorm)) return nodes;
+    nodes.assign(norm.nodes().rbegin(), norm.nodes().rend());
+    if (!is_norm_of_rows(builder, nodes, norm.x())) return NodeList{};
+    const Shape& shape = builder.tensor(norm.x()).shape;
+    follow(builder, Readers::kNeeded, builder.most(), nodes, [&](const Link& next) {
+      const NodeFacts& facts = builder.facts(next.node);
+      const bool is_same = builder.result(next.node).shape == shape;
+      if (facts.alias) return is_same ? Step::kPass : Step::kStop;
+      return multiplies_rows(builder, next, shape) ? Step::kLast : Step::kStop;
+    });
     return nodes;
   });
 }

@@ -35,6 +35,54 @@ TEST_CASE("onednn brings the rows of a layer norm together", "[onednn][compiler]
   }
 }
 
+TEST_CASE("onednn computes an RMS norm that is written out in one kernel", "[onednn][compiler]") {
+  const std::string form = GENERATE("rsqrt", "sqrt", "reciprocal", "square", "cast", "one row",
+                                    "no weights", "no number");
+  const bool weight_first = GENERATE(true, false);
+  const std::string shape = form == "one row" ? "[37]" : "[2,3,37]";
+  const std::string means = form == "one row" ? "[1]" : "[2,3,1]";
+  const std::string dim = form == "one row" ? "0" : "-1";
+  std::string text = "input x " + shape + "; weight w [37]; e = exp(x) " + shape + "; ";
+  std::string value = "e";
+  if (form == "cast") {
+    text += "c = aten.to.dtype(e) " + shape + R"( {"dtype": "float32"}; )";
+    value = "c";
+  }
+  text += form == "square"
+              ? "q = square(" + value + ") " + shape + "; "
+              : "q = aten.pow.Tensor_Scalar(" + value + ") " + shape + R"( {"exponent": 2}; )";
+  text += "m = aten.mean.dim(q) " + means + R"( {"dim": [)" + dim + R"(], "keepdim": true}; )";
+  std::string sum = "m";
+  if (form != "no number") {
+    text += "s = aten.add.Tensor(m) " + means + R"( {"other": 0.25}; )";
+    sum = "s";
+  }
+  if (form == "sqrt") {
+    text += "r = sqrt(" + sum + ") " + means + "; n = aten.div.Tensor(" + value + ", r) ";
+  } else if (form == "reciprocal") {
+    text += "t = sqrt(" + sum + ") " + means + "; r = reciprocal(t) " + means +
+            "; n = aten.mul.Tensor(r, " + value + ") ";
+  } else {
+    text += "r = rsqrt(" + sum + ") " + means + "; n = aten.mul.Tensor(" + value + ", r) ";
+  }
+  text += shape + "; ";
+  if (form == "no weights") {
+    text += "output n";
+  } else {
+    text += std::string("y = aten.mul.Tensor(") + (weight_first ? "p_w, n" : "n, p_w") + ") " +
+            shape + "; output y";
+  }
+  INFO(text);
+  GraphBuilder graph;
+  graph.lines(text);
+  CompiledGraph compiled(graph);
+  CHECK(compiled.error_against_cpu() < 1e-6);
+  CHECK(compiled.count("kernels") - compiled.count("reorders") == 2);  // exp, and the norm
+  CHECK(runs_kernel(compiled, "rms-norm"));
+  check_threads(compiled, graph, {1, 3});
+  check_bfloat16(graph, 2e-2);
+}
+
 TEST_CASE("onednn normalizes behind any permutation", "[onednn][compiler]") {
   const std::vector<int> order = GENERATE(std::vector{0, 3, 1, 2}, std::vector{0, 2, 3, 1},
                                           std::vector{3, 2, 1, 0}, std::vector{1, 0, 3, 2});

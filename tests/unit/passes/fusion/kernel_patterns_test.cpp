@@ -6,31 +6,14 @@
 #include "npu/passes/fuse.hpp"
 #include "npu/target/target.hpp"
 #include "passes/fusion/fusion_groups.hpp"
+#include "passes/fusion/pattern_lines.hpp"
 
 using namespace npu;
 using namespace npu::test;
-using Lines = std::vector<std::string>;
 
 namespace {
 
 const Shape kPicture{1, 16, 8, 8};
-
-FuseOptions just(Lines patterns) {
-  patterns.insert(patterns.begin(), "none");
-  return {.patterns = patterns};
-}
-
-/// Groups that a pattern made.
-Lines lines_of(const Graph& graph, const FuseOptions& options) {
-  Lines lines;
-  for (const FusionGroup& group : plan_fusion(graph, options).groups) {
-    if (group.pattern == "alias" || group.pattern == "single") continue;
-    std::string line = group.pattern + ":";
-    for (const NodeId id : group.nodes) line += " " + graph.node(id).name;
-    lines.push_back(line);
-  }
-  return lines;
-}
 
 class KernelNet : public GraphBuilder {
  public:
@@ -293,57 +276,6 @@ TEST_CASE("kernels: a pointwise convolution changes places with interpolations")
   const Lines found =
       lines_of(net.build(), just({"conv-post-ops", "resized-pointwise", "expand-depthwise"}));
   CHECK(found == Lines{other == "nothing" ? "resized-pointwise: u t c y" : "conv-post-ops: c y"});
-}
-
-TEST_CASE("kernels: GELU as models write it out") {
-  const std::string form =
-      GENERATE("erf", "tanh", "product first", "cube", "cube of two", "other factor", "other cube",
-               "alpha", "read twice", "float64", "integers");
-  const Shape shape{4, 6};
-  const std::string dtype = form == "float64" ? "float64" : "float32";
-  KernelNet net;
-  net.input("x", shape, form == "integers" ? "int64" : dtype).input("z", shape, dtype);
-  const auto number = [&](const char* name, const char* op, const char* from, double value,
-                          const char* key = "other") {
-    net.node(name, op, {from}, shape, Json{{key, value}}, dtype);
-  };
-  const auto join = [&](const char* name, const char* op, const Lines& from,
-                        const Json& attrs = Json::object()) {
-    net.node(name, op, from, shape, attrs, dtype);
-  };
-  std::string nodes;
-  number("h", "aten.mul.Tensor", "x", 0.5);
-  if (form == "erf") {
-    number("a", "aten.div.Tensor", "x", 1.4142135381698608);
-    join("f", "aten.erf.default", {"a"});
-    nodes = "h a f";
-  } else {
-    if (form.starts_with("cube")) {
-      join("q", "aten.mul.Tensor", {"x", "x"});
-      join("p", "aten.mul.Tensor", {"q", form == "cube" ? "x" : "z"});
-    } else {
-      number("p", "aten.pow.Tensor_Scalar", "x", form == "other cube" ? 2.0 : 3.0, "exponent");
-    }
-    number("c", "aten.mul.Tensor", "p", 0.044715);
-    join("s", "aten.add.Tensor", {"x", "c"}, form == "alpha" ? Json{{"alpha", 2}} : Json::object());
-    number("a", "aten.mul.Tensor", "s", form == "other factor" ? 0.8 : 0.7978845608028654);
-    join("f", "aten.tanh.default", {"a"});
-    nodes = form == "cube" ? "h q p c s a f" : "h p c s a f";
-  }
-  number("o", "aten.add.Tensor", "f", 1.0);
-  if (form == "product first") {
-    join("m", "aten.mul.Tensor", {"x", "o"});
-    number("y", "aten.mul.Tensor", "m", 0.5);
-    nodes = "p c s a f o m y";
-  } else {
-    join("y", "aten.mul.Tensor", {"h", "o"});
-    nodes += " o y";
-  }
-  net.output("y");
-  if (form == "read twice") net.output("f");
-  const bool is_one = form == "erf" || form == "tanh" || form == "product first" || form == "cube";
-  CHECK(lines_of(net.build(), just({"written-gelu"})) ==
-        (is_one ? Lines{"written-gelu: " + nodes} : Lines{}));
 }
 
 TEST_CASE("kernels: linear siblings whose results are only moved") {

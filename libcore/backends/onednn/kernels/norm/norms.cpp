@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norms as numbers for weights or channels, made when a program is compiled, and RMS norms.
-// Sums are float64; so are the products of a row whose numbers are so large that the factor is no
-// normal number of float32. O(elements).
+// Batch norms as numbers for weights or channels, made when a program is compiled. O(elements).
 #include "kernels/norm/norms.hpp"
 
 #include <algorithm>
@@ -14,47 +12,6 @@
 namespace npu::onednn {
 
 namespace {
-
-/// Below this, the root of the sum of squares is no smaller than the largest element, and the
-/// factor is a normal number.
-constexpr double kMaxFloatRange = 1e37;
-
-/// The elements of one row times the factor, with weights.
-template <typename Number, typename T>
-void scale_row(const T* from, std::int64_t count, Number factor, const float* weight, T* to) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    auto value = static_cast<float>(static_cast<Number>(load(from[i])) * factor);
-    if (weight != nullptr) value *= weight[i];
-    store(to[i], value);
-  }
-}
-
-template <typename T>
-void norm_rows(const RmsNorm& call, const T* source, const float* weight, T* target) {
-  constexpr std::int64_t kElements = 4096;  // of a piece, about
-  const auto run_rows = [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; ++row) {
-      const T* from = source + row * call.inner;
-      T* to = target + row * call.inner;
-      double squares = 0.0;
-      for (std::int64_t i = 0; i < call.inner; ++i) {
-        const auto value = static_cast<double>(load(from[i]));
-        squares += value * value;
-      }
-      const double factor = 1.0 / std::sqrt(squares / static_cast<double>(call.inner) +
-                                            static_cast<double>(call.epsilon));
-      // NaN takes the way in float32.
-      if (std::sqrt(squares) >= kMaxFloatRange) {
-        scale_row(from, call.inner, factor, weight, to);
-      } else {
-        scale_row(from, call.inner, static_cast<float>(factor), weight, to);
-      }
-    }
-  };
-  share_range(call.rows,
-              std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(call.inner, 1)),
-              threads_for(call.rows * call.inner >= kParallelElements), run_rows);
-}
 
 /// One number for a channel of a batch norm.
 double factor_of(const float* scale, const float* variance, float epsilon, std::int64_t channel) {
@@ -124,32 +81,6 @@ void NormVectors::run(const Operands& operands) const {
     terms[i] = static_cast<float>(number_of(operands.shift, i) -
                                   static_cast<double>(operands.mean[i]) * factor);
   }
-}
-
-RmsNorm::Operands RmsNorm::bind(Addresses addresses) const {
-  OperandReader in(addresses);
-  return {in.next<const std::byte>(), in.next_if<const float>(has_weight), in.next<std::byte>()};
-}
-
-void RmsNorm::run(const Operands& operands) const {
-  if (type == DType::kFloat32) {
-    norm_rows(*this, elements<float>(operands.source), operands.weight,
-              elements<float>(operands.target));
-  } else {
-    norm_rows(*this, elements<BFloat16>(operands.source), operands.weight,
-              elements<BFloat16>(operands.target));
-  }
-}
-
-Footprint footprint(const RmsNorm& kernel) {
-  require(is_float(kernel.type), "'type' is no float type");
-  const Count inner = at_least_one(kernel.inner, "inner");
-  const Count elements = at_least_one(kernel.rows, "rows") * inner;
-  return FootprintBuilder()
-      .read(elements, size_of(kernel.type))
-      .read_if(kernel.has_weight, inner)
-      .write(elements, size_of(kernel.type))
-      .done();
 }
 
 Footprint footprint(const FoldNormWeights& kernel) {

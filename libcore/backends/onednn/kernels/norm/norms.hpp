@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "kernels/base/fields.hpp"
 #include "kernels/base/footprint.hpp"
 #include "kernels/base/operands.hpp"
-#include "npu/tensor/dtype.hpp"
 
 namespace npu::onednn {
 
@@ -77,30 +75,10 @@ struct NormVectors {
   void run(const Operands& operands) const;
 };
 
-/// RMS norm of each of [rows, inner], by float32 weights [inner]. Sums are float64.
-struct RmsNorm {
-  static constexpr std::string_view kName = "rms-norm";
-  DType type = DType::kFloat32;
-  std::int64_t rows = 1;
-  std::int64_t inner = 1;
-  float epsilon = 0.0F;
-  bool has_weight = false;
-
-  struct Operands {
-    const std::byte* source;
-    const float* weight;  ///< null without
-    std::byte* target;
-  };
-  Operands bind(Addresses addresses) const;
-  void run(const Operands& operands) const;
-};
-
-NPU_FIELDS(RmsNorm, type, rows, inner, epsilon, has_weight);
 NPU_FIELDS(NormFold, epsilon, groups, rows, channels, inner, has_scale, has_shift, has_bias);
 NPU_FIELDS(FoldNormWeights, fold);
 NPU_FIELDS(FoldNormBias, fold);
 NPU_FIELDS(NormVectors, epsilon, channels, padded_channels, has_scale, has_shift);
-Footprint footprint(const RmsNorm& kernel);
 Footprint footprint(const FoldNormWeights& kernel);
 Footprint footprint(const FoldNormBias& kernel);
 Footprint footprint(const NormVectors& kernel);

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norm with its running statistics, layer, group and RMS norm. Statistics, scale and shift
-// are float32 whatever the tensors are, as in PyTorch.
+// Batch norm with its running statistics, layer and group norm. Statistics, scale and shift are
+// float32 whatever the tensors are, as in PyTorch.
 #include "lowering/engine/channel_layout.hpp"
 #include "lowering/norm/norm.hpp"
 #include "ops/op_catalogue.hpp"
 
 namespace npu::onednn {
 
-namespace {
-
-using dnnl::normalization_flags;
-
-/// A float32 vector of `count` elements.
 Value vector_operand(Lowering& lowering, std::string_view argument, TensorId tensor,
                      std::int64_t count) {
   lowering.require_float(argument, tensor);
@@ -27,12 +22,6 @@ Value vector_operand(Lowering& lowering, std::string_view argument, TensorId ten
   return lowering.reshaped(lowering.operand(tensor, DType::kFloat32), {count});
 }
 
-/// The extents of `shape` in front of those that are normalized, and those, multiplied.
-struct NormalizedRows {
-  std::int64_t rows = 1;
-  std::int64_t width = 1;
-};
-
 NormalizedRows normalized_rows(Lowering& lowering, const BoundNode& node, const Shape& shape) {
   const Shape normalized = node.integers("normalized_shape");
   if (normalized.empty() || normalized.size() > shape.size() ||
@@ -46,6 +35,10 @@ NormalizedRows normalized_rows(Lowering& lowering, const BoundNode& node, const 
   }
   return result;
 }
+
+namespace {
+
+using dnnl::normalization_flags;
 
 /// Norms of groups of channels, in blocks if the operand has them and groups fit in.
 void lower_groups(Lowering& lowering, const GroupContext& context, const BoundNode& node,
@@ -202,27 +195,6 @@ Lowered<Done> lower_instance_norm(Lowering& lowering, const GroupContext& contex
   }
   lower_groups(lowering, context, node, input, 1);
   return Done{};
-}
-
-void lower_rms_norm(Lowering& lowering, const GroupContext& context, const BoundNode& node) {
-  const TensorId input = tensor_argument(lowering, node, "input");
-  lowering.require_float("input", input);
-  const Shape& shape = lowering.shape(input);
-  const auto [rows, width] = normalized_rows(lowering, node, shape);
-  RmsNorm call;
-  call.rows = rows;
-  call.inner = width;
-  // PyTorch's default is the dtype's smallest step at 1.
-  const float step = lowering.dtype(input) == DType::kFloat32 ? 1.1920929e-7F : 7.8125e-3F;
-  call.epsilon = node.is_none("eps") ? step : static_cast<float>(node.number("eps"));
-  const auto weight = node.tensor("weight");
-  call.has_weight = weight.has_value();
-  std::vector<Value> reads{lowering.plain(lowering.operand(input, context.compute_type))};
-  call.type = reads.front().type;
-  if (weight) reads.push_back(vector_operand(lowering, "weight", *weight, call.inner));
-  const Value target = lowering.temporary(call.type, reads.front().layout);
-  lowering.add_kernel(reads, target, call);
-  lowering.define_computed(context, lowering.result(), shape, lowering.dtype(input), target);
 }
 
 }  // namespace npu::onednn

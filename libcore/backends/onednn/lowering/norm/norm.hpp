@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "lowering/engine/node_arguments.hpp"
 
@@ -23,6 +24,17 @@ Lowered<FoldedWeights> fold_norms(Lowering& lowering, const GroupContext& contex
                                   const Value& weight, const std::optional<Value>& bias,
                                   std::int64_t groups, bool transposed);
 
+/// A float32 vector of `count` elements.
+Value vector_operand(Lowering& lowering, std::string_view argument, TensorId tensor,
+                     std::int64_t count);
+
+/// The extents of `shape` in front of those that a node normalizes, and those, multiplied.
+struct NormalizedRows {
+  std::int64_t rows = 1;
+  std::int64_t width = 1;
+};
+NormalizedRows normalized_rows(Lowering& lowering, const BoundNode& node, const Shape& shape);
+
 /// Softmax or log-softmax of a dense float value along a dimension.
 Value add_softmax(Lowering& lowering, const Value& value, std::size_t dimension, bool logarithm);
 
@@ -33,6 +45,7 @@ Lowered<Done> lower_instance_norm(Lowering& lowering, const GroupContext& contex
                                   const BoundNode& node);
 void lower_layer_norm(Lowering& lowering, const GroupContext& context, const BoundNode& node);
 void lower_rms_norm(Lowering& lowering, const GroupContext& context, const BoundNode& node);
+Lowered<Done> lower_written_rms_norm_group(Lowering& lowering, const GroupContext& context);
 void lower_softmax(Lowering& lowering, const GroupContext& context, const BoundNode& node);
 
 }  // namespace npu::onednn
