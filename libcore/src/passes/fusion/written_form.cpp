@@ -34,12 +34,28 @@ bool is_number(std::string_view form) { return form.front() >= '0' && form.front
 bool has_number(const Node& node, std::string_view form) {
   double wanted = 0;
   std::from_chars(form.data(), form.data() + form.size(), wanted);
-  const Json& attrs = node.attrs();
-  if (!attrs.is_object() || attrs.size() != 1 || !attrs.front().is_number()) return false;
-  return std::abs(attrs.front().get<double>() - wanted) <= 1e-6 * wanted;
+  const std::optional<double> number = only_number(node);
+  return number && std::abs(*number - wanted) <= 1e-6 * wanted;
 }
 
 }  // namespace
+
+bool has_factor(const Node& node) {
+  const Json* alpha = find_member(node.attrs(), "alpha");
+  return alpha != nullptr && !(alpha->is_number() && alpha->get<double>() == 1.0);
+}
+
+std::optional<double> only_number(const Node& node) {
+  const Json& attrs = node.attrs();
+  if (!attrs.is_object() || has_factor(node)) return std::nullopt;
+  std::optional<double> number;
+  for (const auto& [key, value] : attrs.items()) {
+    if (key == "alpha") continue;
+    if (number || !value.is_number()) return std::nullopt;
+    number = value.get<double>();
+  }
+  return number;
+}
 
 bool WrittenForm::matches_operand(TensorId id, std::int32_t reader, std::string_view form) {
   const auto choices = parts_of(form, '|');

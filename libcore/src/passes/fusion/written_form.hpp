@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -9,11 +10,16 @@
 
 namespace npu::fusion {
 
+/// Whether an addition multiplies its second operand with something else than 1.
+bool has_factor(const Node& node);
+/// The only attribute of a node but for a factor of 1, if it is a number.
+std::optional<double> only_number(const Node& node);
+
 /// Finds a function that a model writes out as several ops, by an expression such as
 /// "mul(mul(x,0.5),add(erf(_),1))|gelu(x)":
 ///
 ///   name(a,b)   an op of that name (functional_name) with these operands, of add and mul in either
-///               order; a number at the end is its only attribute, as far as float32 holds it;
+///               order; a number at the end is its only_number(), as far as float32 holds it;
 ///               without one attributes are not looked at
 ///   a|b         one of both
 ///   x           a tensor, the same one wherever it stands

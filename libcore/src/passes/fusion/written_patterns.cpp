@@ -75,10 +75,7 @@ bool is_norm_of_rows(const FusionBuilder& builder, const NodeList& nodes, Tensor
     const std::string_view name = functional_name(node.op_type);
     if (result.dtype != source.dtype) return false;
     if (name == "mean") return result.shape == means;
-    if (name == "add") {
-      return node.inputs.size() == 1 && node.attrs().size() == 1 &&
-             node.attrs().front().is_number();
-    }
+    if (name == "add") return node.inputs.size() == 1 && only_number(node).has_value();
     return n != nodes.back() || (node.attrs().empty() && result.shape == source.shape);
   });
 }
@@ -105,9 +102,8 @@ void match_written_gelu(FusionBuilder& builder) {
     const DType dtype = builder.tensor(gelu.x()).dtype;
     nodes.assign(gelu.nodes().rbegin(), gelu.nodes().rend());
     const bool fits = std::all_of(nodes.begin(), nodes.end(), [&](std::int32_t each) {
-      const bool has_factor = builder.role(each) == Role::kAdd &&
-                              find_member(builder.node(each).attrs(), "alpha") != nullptr;
-      return builder.result(each).dtype == dtype && !has_factor;
+      const bool scales = builder.role(each) == Role::kAdd && has_factor(builder.node(each));
+      return builder.result(each).dtype == dtype && !scales;
     });
     if (!fits || !is_single(dtype)) nodes.clear();
     return nodes;

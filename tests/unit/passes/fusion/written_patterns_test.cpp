@@ -37,7 +37,8 @@ TEST_CASE("kernels: GELU as models write it out") {
       number("p", "aten.pow.Tensor_Scalar", "x", form == "other cube" ? 2.0 : 3.0, "exponent");
     }
     number("c", "aten.mul.Tensor", "p", 0.044715);
-    join("s", "aten.add.Tensor", {"x", "c"}, form == "alpha" ? Json{{"alpha", 2}} : Json::object());
+    join("s", "aten.add.Tensor", {"x", "c"},
+         form == "alpha" ? Json{{"alpha", 2}} : Json{{"alpha", 1}});
     number("a", "aten.mul.Tensor", "s", form == "other factor" ? 0.8 : 0.7978845608028654);
     join("f", "aten.tanh.default", {"a"});
     nodes = form == "cube" ? "h q p c s a f" : "h p c s a f";
@@ -60,7 +61,7 @@ TEST_CASE("kernels: GELU as models write it out") {
 
 TEST_CASE("kernels: RMS norms of rows that are written out") {
   const std::string form = GENERATE("rows", "planes", "all", "vector", "other dtype", "read twice",
-                                    "two tensors", "weights of all", "one number");
+                                    "two tensors", "weights of all", "one number", "factor");
   const std::string dtype = form == "other dtype" ? "float64" : "float32";
   const Shape means = form == "planes" ? Shape{2, 1, 6} : form == "all" ? Shape{1} : Shape{2, 4, 1};
   const Shape shape{2, 4, 6};
@@ -75,7 +76,10 @@ TEST_CASE("kernels: RMS norms of rows that are written out") {
            Json{{"exponent", 2}}, dtype);
   net.node("m", "aten.mean.dim", {"p"}, means, Json{{"dim", {0}}}, dtype);
   net.node("a", "aten.add.Tensor", form == "vector" ? Lines{"m", "d"} : Lines{"m"}, means,
-           form == "vector" ? Json::object() : Json{{"other", 1e-6}}, dtype);
+           form == "vector"   ? Json::object()
+           : form == "factor" ? Json{{"other", 1e-6}, {"alpha", 2}}
+                              : Json{{"other", 1e-6}, {"alpha", 1}},
+           dtype);
   net.node("r", "aten.rsqrt.default", {"a"}, means, Json::object(), dtype);
   net.node("n", "aten.mul.Tensor", {"x", "r"}, shape, Json::object(), dtype);
   net.node("y", "aten.mul.Tensor", {"w", "n"}, shape, Json::object(), dtype).output("y");

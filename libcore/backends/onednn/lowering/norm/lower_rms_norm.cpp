@@ -65,7 +65,7 @@ Lowered<Done> lower_written_rms_norm_group(Lowering& lowering, const GroupContex
     const bool is_square = name == "pow" || name == "square" ||
                            (name == "mul" && node.inputs.front() == node.inputs.back());
     if (is_square) norm.input = node.inputs.front();
-    if (name == "add") norm.epsilon = node.attrs().front().get<float>();
+    if (name == "add") norm.epsilon = node.attrs().at("other").get<float>();
   }
   const Shape& shape = lowering.shape(norm.input);
   norm.rows.width = shape.back();
