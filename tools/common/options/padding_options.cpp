@@ -18,14 +18,11 @@ bool PaddingOptions::asked(const Tool& tool) const {
 }
 
 void add_padding_options(Tool& tool, PaddingOptions& options) {
-  tool.app()
-      .add_option(
-          "--bucket", options.buckets,
-          "of a template: bind a size to its largest value, and prove that inputs padded up "
-          "to it give what the exact size gives; B=1,S=128 for several")
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->allow_extra_args(false);
+  repeatable(tool.app().add_option(
+                 "--bucket", options.buckets,
+                 "of a template: bind a size to its largest value, and prove that inputs padded up "
+                 "to it give what the exact size gives; B=1,S=128 for several; repeatable"))
+      ->type_name("NAME=N");
 }
 
 ExitStatus pad_template(Tool& tool, const PaddingOptions& options) {

@@ -331,9 +331,11 @@ Json certificate_json(Json head, const Graph& graph, const PrecisionProblem& pro
 std::string verify_precisions(const Graph& graph) {
   const Json* section = graph.npu_member("precision");
   if (section == nullptr) {
-    throw Error(ErrorCode::kInvalidGraph,
-                "the document has no npu.precision; npu-align --quantize writes it",
-                {.file = graph.file});
+    throw Error(
+        ErrorCode::kInvalidGraph,
+        "the document has no certificate: no npu.precision, which npu-align --quantize writes, "
+        "and no npu.padding, which --bucket writes",
+        {.file = graph.file});
   }
   const JsonFields fields(*section, graph.file, "/npu/precision", quantize::kStyle);
   return quantize::CertificateCheck(graph, fields).run();
