@@ -306,7 +306,7 @@ class GraphPadder {
     for (const auto& [wanted, readers] : groups) {
       insert_chain(editor, nodes, sizes, wanted.first, wanted.second, readers);
     }
-    editor.commit();
+    nodes.commit();
   }
 
   void insert_chain(GraphEditor& editor, SizeNodes& nodes, const TensorSizes& sizes, TensorId id,
@@ -322,7 +322,7 @@ class GraphPadder {
                 {"outputs", Json::array({tensor_mention(name, tensor.shape, tensor.dtype)})},
                 {"attrs", {{"dim", dim}, {"fill", std::string(fill_name(fill))}}}};
       // In the order of the list, uses are by node.
-      editor.insert_before(readers.front().node, std::move(node));
+      nodes.insert_before(readers.front().node, std::move(node));
       added_[name] = sizes.of(id);
       operand = tensor_mention(name, tensor.shape, tensor.dtype, {name, 0});
     }

@@ -51,7 +51,7 @@ class RowRewriter {
     }
   }
 
-  void commit() { editor_.commit(); }
+  void commit() { nodes_.commit(); }
 
  private:
   Json mention(TensorId id) const { return mention_json(graph_, id, MentionForm::kAllButWeights); }
@@ -62,7 +62,7 @@ class RowRewriter {
     node["op_type"] = op_type;
     node["inputs"] = std::move(inputs);
     node["attrs"] = std::move(attrs);
-    editor_.insert_before(id, std::move(node));
+    nodes_.insert_before(id, std::move(node));
     editor_.remove(id);
   }
 
@@ -70,11 +70,11 @@ class RowRewriter {
   Json insert(NodeId before, const std::string& wanted, const std::string& op_type, Json inputs,
               Json attrs, const SizeShape& shape, const Shape& numbers, DType dtype) {
     const std::string name = editor_.unique_name(wanted);
-    editor_.insert_before(before, {{"name", name},
-                                   {"op_type", op_type},
-                                   {"inputs", std::move(inputs)},
-                                   {"outputs", Json::array({tensor_mention(name, numbers, dtype)})},
-                                   {"attrs", std::move(attrs)}});
+    nodes_.insert_before(before, {{"name", name},
+                                  {"op_type", op_type},
+                                  {"inputs", std::move(inputs)},
+                                  {"outputs", Json::array({tensor_mention(name, numbers, dtype)})},
+                                  {"attrs", std::move(attrs)}});
     added_[name] = shape;
     return tensor_mention(name, numbers, dtype, {name, 0});
   }

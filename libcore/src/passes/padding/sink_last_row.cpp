@@ -82,7 +82,7 @@ class RowSinker {
     const auto place = std::find(outputs.begin(), outputs.end(), output) - outputs.begin();
     graph_.document()["graph_outputs"][static_cast<std::size_t>(place)]["shape"] =
         row_shape(output, dim);
-    editor_.commit();
+    nodes_.commit();
     return true;
   }
 
@@ -223,7 +223,7 @@ class RowSinker {
       made["outputs"][r]["shape"] = row_shape(output, dim);
       added_[graph_.tensor(output).name] = row_sizes(output, dim);
     }
-    editor_.insert_before(id, std::move(made));
+    nodes_.insert_before(id, std::move(made));
     editor_.remove(id);
   }
 
@@ -281,7 +281,7 @@ class RowSinker {
       }
     }
     made["outputs"] = Json::array({tensor_mention(name, row_shape(id, dim), tensor.dtype)});
-    editor_.insert_before(before, std::move(made));
+    nodes_.insert_before(before, std::move(made));
     added_[name] = row_sizes(id, dim);
     return made_[row] = tensor_mention(name, row_shape(id, dim), tensor.dtype, {name, 0});
   }

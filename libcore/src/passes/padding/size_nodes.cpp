@@ -160,6 +160,11 @@ Json SizeNodes::add(const std::string& name, const std::string& op_type, Json in
   return known->second;
 }
 
+void SizeNodes::commit() {
+  for (auto& [place, node] : others_) editor_.insert_before(place, std::move(node));
+  editor_.commit();
+}
+
 namespace {
 
 constexpr int kDeepestSize = 64;

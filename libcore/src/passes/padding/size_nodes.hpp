@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/graph_editor.hpp"
@@ -14,7 +15,8 @@ namespace npu::padding {
 /// The name of the graph input that has the valid size of a symbol: "npu.n.S".
 std::string valid_input_name(const std::string& symbol);
 
-/// Writes sizes as nodes that compute them, each once: int64 tensors without dimensions.
+/// Writes sizes as nodes that compute them, each once: int64 tensors without dimensions. They stand
+/// in front of all other nodes, so that those of a later round may read them wherever they stand.
 class SizeNodes {
  public:
   SizeNodes(const Graph& graph, const PaddedSizes& sizes, GraphEditor& editor);
@@ -30,12 +32,17 @@ class SizeNodes {
   Json add(const std::string& name, const std::string& op_type, Json inputs, Json attrs,
            const Shape& shape, DType dtype);
 
+  /// GraphEditor's, behind all sizes.
+  void insert_before(NodeId place, Json node) { others_.emplace_back(place, std::move(node)); }
+  void commit();
+
  private:
   const Graph& graph_;
   const PaddedSizes& sizes_;
   GraphEditor& editor_;
   NodeId place_;                                    ///< of the first node that is none of these
   std::map<std::string, Json, std::less<>> known_;  // by text
+  std::vector<std::pair<NodeId, Json>> others_;
 };
 
 /// What a tensor without dimensions computes of valid sizes, read from the nodes in front of it;

@@ -56,14 +56,16 @@ void write_size_operands(Graph& graph, const PaddedSizes& sizes, const SizeOpera
       set_member(copy, "inputs", Json::array({number}));
       set_member(copy, "attrs", {{"size", result.shape}});
     } else {
-      set_member(copy, "op_type", "aten." + std::string(functional_name(node.op_type)) + ".Tensor");
+      const std::string operation(functional_name(node.op_type));
+      set_member(copy, "op_type",
+                 "aten." + operation + (operation == "floor_divide" ? ".default" : ".Tensor"));
       attrs.erase("other");
       find_member(copy, "inputs")->push_back(std::move(number));
     }
-    editor.insert_before(id, std::move(copy));
+    nodes.insert_before(id, std::move(copy));
     editor.remove(id);
   }
-  editor.commit();
+  nodes.commit();
 }
 
 }  // namespace npu::padding

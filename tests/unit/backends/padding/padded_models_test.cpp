@@ -280,7 +280,8 @@ TEST_CASE("numbers that are sizes are those of the valid rows", "[padding]") {
     l = lt.Scalar(f) [S] bool {"other": "S - 1"}
     o = full() [2,S] {"size": [2, "S"], "fill_value": "S", "dtype": "torch.float32"}
     k = where.ScalarOther(l, o) [2,S] {"other": 0}
-    output y; output m; output r; output k)",
+    q = floor_divide.Scalar(at) [2] int64 {"other": "S"}
+    output q; output y; output m; output r; output k)",
               {{"S", 9}}, all_up_to(9));
 }
 

@@ -158,7 +158,7 @@ TEST_CASE("padding: a mean becomes a sum over the number of rows", "[padding]") 
     output y)",
                                     {{"S", 16}});
   CHECK(ops(result.graph) ==
-        "x:tail:npu.tail y:sum:aten.sum.dim_IntList size.S.float32:aten._to_copy.default "
+        "size.S.float32:aten._to_copy.default x:tail:npu.tail y:sum:aten.sum.dim_IntList "
         "y:aten.div.Tensor");
   CHECK(masks(result.padding) == "zero on x dim 1 for y:sum");
 }
@@ -218,9 +218,9 @@ TEST_CASE("padding: rows that are counted from the end are those of the valid on
                                    {{"S", 16}});
   CHECK(ops(inner.graph) ==
         "size.n.S.add.-4:aten.add.Scalar rows.2:aten.arange.default "
-        "size.S - 4.rows.2:aten.add.Tensor y:aten.index_select.default "
-        "size.n.S.add.-3:aten.add.Scalar rows.1:aten.arange.default "
-        "size.S - 3.rows.1:aten.add.Tensor z:row:aten.index_select.default z:aten.squeeze.dim");
+        "size.S - 4.rows.2:aten.add.Tensor size.n.S.add.-3:aten.add.Scalar "
+        "rows.1:aten.arange.default size.S - 3.rows.1:aten.add.Tensor "
+        "y:aten.index_select.default z:row:aten.index_select.default z:aten.squeeze.dim");
 }
 
 TEST_CASE("padding: sizes of a later round stand behind those that they are made of", "[padding]") {
