@@ -18,3 +18,7 @@ try npu-align --bucket Q=3,S=4,B=1 --bind P=16 "$tagger"
 try npu-align --bucket S=4 "$tagger"
 try npu-align --bucket S=4 "$TESTDATA/models/small/mlp.json"
 try npu-align --bucket S=4 --explain "$tagger"
+npu-align --bucket B=2 --bucket S=8 --bind P=1 "$tagger" | cmp - two.json && echo "the same in two options"
+try npu-align --bucket S=4 --bucket S=5 --bind P=1 --bind B=1 "$tagger"
+sed 's/"op_type": "aten.softmax.int"/"op_type": "aten.flip.default"/; s/"attrs": {"dim": -1}/"attrs": {"dims": [2]}/' "$tagger" >flip.json
+try npu-align --bucket S=8 --bind B=1 --bind P=1 flip.json

@@ -11,6 +11,7 @@
 
 #include "ops/op_name.hpp"
 #include "passes/padding/size_nodes.hpp"
+#include "support/checked.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu::padding {
@@ -68,64 +69,125 @@ std::optional<std::int64_t> largest_index(const Graph& graph, const TensorInfo& 
   return data == nullptr ? std::nullopt : largest_index(*data);
 }
 
-// Numbers of rows from `start` on, as many as the index has elements.
-bool counts_rows(const PaddedSizes& sizes, const Json& attrs, const SizeShape& shape,
-                 const SizeExpression& size) {
-  const std::int64_t start = member_integer(attrs, "start").value_or(0);
-  const std::int64_t step = member_integer(attrs, "step").value_or(1);
-  if (start < 0 || step <= 0) return false;
-  SizeExpression count = 1;
-  for (const SizeExpression& each : shape) count = count * each;
-  return sizes.at_most((count - 1) * step + start + 1, size);
+constexpr std::string_view kMoving[] = {"view", "reshape", "unsqueeze", "squeeze", "expand"};
+
+// The tensor that a node takes its elements from, each or some of them: behind the valid ones a
+// mask has the last of them, or 0.
+std::optional<TensorId> moved_operand(const Node& node) {
+  if (node.inputs.empty()) return std::nullopt;
+  if (node.op_type == "npu.tail") {
+    const std::string* fill = member_text(node.attrs(), "fill");
+    if (fill == nullptr || (*fill != "edge" && *fill != "zero")) return std::nullopt;
+    return node.inputs.front();
+  }
+  const std::string_view name = functional_name(node.op_type);
+  if (std::find(std::begin(kMoving), std::end(kMoving), name) == std::end(kMoving)) {
+    return std::nullopt;
+  }
+  return node.inputs.front();
 }
 
-// A sequence from 0 or more on, and a size that is computed, which it begins at.
-bool counts_rows_from(const Graph& graph, const PaddedSizes& sizes, const Node& node,
-                      const SizeShape& shape, const SizeExpression& size) {
-  if (!is_op(&node, "add", 2) || member_integer(node.attrs(), "alpha").value_or(1) != 1) {
-    return false;
+/// Bounds of index tensors at some sizes, by the nodes that make them.
+class IndexBounds {
+ public:
+  IndexBounds(const Graph& graph, const PaddedSizes& sizes, const TensorSizes& shapes,
+              const SizeBindings& at)
+      : graph_(graph), sizes_(sizes), shapes_(shapes), at_(at) {}
+
+  /// The largest that a valid element may be; nothing if it is not known, or if one may be
+  /// negative.
+  std::optional<std::int64_t> largest(TensorId id, int depth = kDeepest) const {
+    if (depth == 0) return std::nullopt;
+    if (const auto size = value_of(id)) return *size < 0 ? std::nullopt : size;
+    const Node* node = producer_of(graph_, id);
+    if (node == nullptr) return std::nullopt;
+    const std::string_view name = functional_name(node->op_type);
+    if (name == "arange") return node->inputs.empty() ? end_of(*node, id) : std::nullopt;
+    if (const auto operand = moved_operand(*node)) return largest(*operand, depth - 1);
+    if (node->inputs.empty() || node->inputs.size() > 2) return std::nullopt;
+    const auto left = largest(node->inputs[0], depth - 1);
+    if (!left) return std::nullopt;
+    if (name == "add" || name == "mul") {
+      const auto right = other_of(*node, depth - 1);
+      if (!right || member_integer(node->attrs(), "alpha").value_or(1) != 1) return std::nullopt;
+      return name == "mul" ? checked_multiply(*left, *right) : checked_add(*left, *right);
+    }
+    if (name != "remainder" && name != "floor_divide") return std::nullopt;
+    const auto divisor = node->inputs.size() == 2 ? value_of(node->inputs[1])
+                                                  : member_integer(node->attrs(), "other");
+    if (!divisor || *divisor < 1) return std::nullopt;
+    return name == "remainder" ? std::min(*left, *divisor - 1) : *left / *divisor;
   }
-  const Node* rows = producer_of(graph, node.inputs[0]);
-  const auto first = computed_size(graph, sizes, node.inputs[1]);
-  return is_op(rows, "arange", 0) && first && sizes.at_most(0, *first) &&
-         counts_rows(sizes, rows->attrs(), shape, size - *first);
+
+ private:
+  static constexpr int kDeepest = 32;
+
+  static std::optional<std::int64_t> checked_add(std::int64_t a, std::int64_t b) {
+    std::int64_t sum = 0;
+    if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+    return sum;
+  }
+
+  std::optional<std::int64_t> value_of(TensorId id) const {
+    const auto size = computed_size(graph_, sizes_, id);
+    if (!size) return std::nullopt;
+    return size->evaluate(at_);
+  }
+
+  std::optional<std::int64_t> other_of(const Node& node, int depth) const {
+    if (node.inputs.size() == 2) return largest(node.inputs[1], depth);
+    const auto other = member_integer(node.attrs(), "other");
+    return other && *other >= 0 ? other : std::nullopt;
+  }
+
+  // Of a sequence from 0 or more on.
+  std::optional<std::int64_t> end_of(const Node& node, TensorId id) const {
+    const std::int64_t start = member_integer(node.attrs(), "start").value_or(0);
+    const std::int64_t step = member_integer(node.attrs(), "step").value_or(1);
+    if (start < 0 || step <= 0) return std::nullopt;
+    std::int64_t count = 1;
+    for (const SizeExpression& size : shapes_.of(id)) count *= size.evaluate(at_);
+    const auto run = checked_multiply(std::max<std::int64_t>(count - 1, 0), step);
+    return run ? checked_add(start, *run) : std::nullopt;
+  }
+
+  const Graph& graph_;
+  const PaddedSizes& sizes_;
+  const TensorSizes& shapes_;
+  const SizeBindings& at_;
+};
+
+bool is_below(const Graph& graph, const PaddedSizes& sizes, const TensorSizes& shapes,
+              TensorId index, const SizeExpression& size) {
+  return std::all_of(sizes.samples().begin(), sizes.samples().end(), [&](const SizeBindings& at) {
+    try {
+      const auto largest = IndexBounds(graph, sizes, shapes, at).largest(index);
+      return largest && *largest < size.evaluate(at);
+    } catch (const Error&) {
+      return false;  // beyond the limits of expressions
+    }
+  });
 }
 
 }  // namespace
 
-bool is_valid_row(const Graph& graph, const PaddedSizes& sizes, TensorId index,
-                  const SizeShape& shape, const SizeExpression& size) {
+bool is_valid_row(const Graph& graph, const PaddedSizes& sizes, const TensorSizes& shapes,
+                  TensorId index, const SizeExpression& size) {
+  if (is_below(graph, sizes, shapes, index, size)) return true;
   for (int depth = 0; depth < kDeepest; ++depth) {
     const TensorInfo& tensor = graph.tensor(index);
     if (tensor.kind == TensorKind::kWeight) {
       const auto largest = largest_index(graph, tensor);
       return largest && sizes.at_most(SizeExpression(*largest) + 1, size);
     }
-    if (const auto known = computed_size(graph, sizes, index)) {
-      return sizes.at_most(0, *known) && sizes.at_most(*known + 1, size);
-    }
     const Node* node = producer_of(graph, index);
     if (node == nullptr) return false;
     if (is_guard(graph, sizes, *node, size)) return true;
-    if (counts_rows_from(graph, sizes, *node, shape, size)) return true;
     const std::string_view name = functional_name(node->op_type);
     if (name == "argmax" || name == "argmin") return true;
-    if (name == "arange") {
-      return node->inputs.empty() && counts_rows(sizes, node->attrs(), shape, size);
-    }
-    // Behind the valid ones it has the last of them, or 0.
-    if (node->op_type == "npu.tail") {
-      const std::string* fill = member_text(node->attrs(), "fill");
-      if (fill == nullptr || (*fill != "edge" && *fill != "zero")) return false;
-      index = node->inputs.front();
-      continue;
-    }
-    constexpr std::string_view kMoving[] = {"view", "reshape", "unsqueeze", "squeeze", "expand"};
-    if (node->inputs.empty() ||
-        std::find(std::begin(kMoving), std::end(kMoving), name) == std::end(kMoving)) {
-      return false;
-    }
-    index = node->inputs.front();
+    const auto operand = moved_operand(*node);
+    if (!operand) return false;
+    index = *operand;
   }
   return false;
 }

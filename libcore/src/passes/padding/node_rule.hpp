@@ -66,6 +66,13 @@ enum class Rewriting : std::uint8_t {
   kLastState,      ///< of a recurrence, which is the last valid row of its results
   kIndices,        ///< indices that may count from the end: as ones from the front
   kAttentionMask,  ///< an attention over padded keys without a mask
+  kMovedRows,      ///< a view that joins or parts padded sizes: rows at places that are computed
+};
+
+/// Dimensions [begin, end) of an operand and of a result that have the same elements in order.
+struct ViewGroup {
+  std::size_t from_begin = 0, from_end = 0;
+  std::size_t to_begin = 0, to_end = 0;
 };
 
 /// What the rule of its class says of one node.
@@ -82,6 +89,7 @@ struct NodeRule {
     std::int64_t count = 0;
   };
   RowsFromEnd from_end = {};
+  std::vector<ViewGroup> moved = {};  ///< for kMovedRows: those of a view whose rows move
   /// Operands that are indices into a dimension of a padded size.
   std::vector<std::pair<std::int32_t, SizeExpression>> unguarded = {};
   std::string refusal = {};  ///< why the node has no rule; empty if it has
@@ -98,6 +106,7 @@ class PaddedNode {
   const Node& node() const noexcept { return node_; }
   const BoundNode& bound() const noexcept { return bound_; }
   const PaddedSizes& sizes() const noexcept { return sizes_; }
+  const TensorSizes& shapes() const noexcept { return shapes_; }
 
   std::size_t operands() const noexcept { return node_.inputs.size(); }
   std::int32_t rank(std::size_t operand) const;

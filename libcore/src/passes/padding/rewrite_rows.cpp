@@ -46,6 +46,8 @@ class RowRewriter {
         return guard_indices(id, rule);
       case Rewriting::kAttentionMask:
         return add_attention_mask(id, bound);
+      case Rewriting::kMovedRows:
+        return rewrite_view(id, rule);
       case Rewriting::kNone:
         return;
     }
@@ -261,12 +263,118 @@ class RowRewriter {
     replace(id, node.op_type, std::move(inputs), std::move(attrs));
   }
 
+  // Each element of the result where it stands in a run without padding: its number among the
+  // valid ones of the result, and what that is as a place of the operand.
+  void rewrite_view(NodeId id, const NodeRule& rule) {
+    const TensorId operand = graph_.node(id).inputs.front();
+    const TensorId output = graph_.node(id).outputs.front();
+    const TensorInfo& result = graph_.tensor(output);
+    SizeShape shape = shapes_.of(operand);
+    Shape numbers = graph_.tensor(operand).shape;
+    Json rows = mention(operand);
+    // The last first: those in front of it stay where they are.
+    for (auto group = rule.moved.rbegin(); group != rule.moved.rend(); ++group) {
+      const auto from = [&](auto& list) {
+        return std::pair(list.begin() + static_cast<std::ptrdiff_t>(group->from_begin),
+                         list.begin() + static_cast<std::ptrdiff_t>(group->from_end));
+      };
+      const auto to = [&](auto& list) {
+        return std::pair(list.begin() + static_cast<std::ptrdiff_t>(group->to_begin),
+                         list.begin() + static_cast<std::ptrdiff_t>(group->to_end));
+      };
+      const auto [first, last] = from(shape);
+      const auto [to_first, to_last] = to(shapes_.of(output));
+      const Json places = places_of(id, SizeShape(first, last), SizeShape(to_first, to_last));
+      Json inputs = Json::array({rows});
+      for (const Json& place : places) inputs.push_back(place);
+      std::vector<bool> is_none(group->from_begin, true);
+      is_none.resize(group->from_end, false);
+      shape.insert(shape.erase(first, last), to_first, to_last);
+      const auto [number, number_end] = from(numbers);
+      const auto [to_number, to_number_end] = to(result.shape);
+      numbers.insert(numbers.erase(number, number_end), to_number, to_number_end);
+      rows = insert(id, result.name + ":rows", "aten.index.Tensor", std::move(inputs),
+                    {{"_tensor_list_sizes", Json::array({places.size()})},
+                     {"_tensor_list_none_masks", Json::array({is_none})}},
+                    shape, numbers, result.dtype);
+    }
+    replace(id, "aten.view.default", Json::array({rows}), {{"size", result.shape}});
+  }
+
+  // For each dimension of `from` an index of the shape `to`: where the elements of a view from the
+  // one to the other stand. Known ones stand in front of earlier nodes.
+  Json places_of(NodeId before, const SizeShape& from, const SizeShape& to) {
+    std::string text;
+    for (const SizeExpression& size : from) text += size.text() + ",";
+    for (const SizeExpression& size : to) text += ":" + size.text();
+    Json& known = places_[text];
+    if (!known.is_null()) return known;
+    const std::string name = graph_.tensor(graph_.node(before).outputs.front()).name + ":place";
+    SizeShape shape;
+    Shape numbers;
+    Json place;
+    // In the order of the dimensions: the numbers of those behind times how many there are, plus.
+    for (const SizeExpression& size : to) {
+      const std::int64_t count = size.evaluate(sizes_.capacities());
+      const Json line = insert(before, name, "aten.arange.default", Json::array(),
+                               {{"end", count}, {"dtype", type_text(DType::kInt64)}}, {size},
+                               {count}, DType::kInt64);
+      if (place.is_null()) {
+        place = line;
+      } else {
+        place = arithmetic(before, name, "mul", place, size, shape, numbers);
+        shape.emplace_back(1);
+        numbers.push_back(1);
+        place = insert(before, name, "aten.view.default", Json::array({place}), {{"size", numbers}},
+                       shape, numbers, DType::kInt64);
+        shape.pop_back();
+        numbers.pop_back();
+      }
+      shape.push_back(size);
+      numbers.push_back(count);
+      if (shape.size() > 1) {
+        place = insert(before, name, "aten.add.Tensor", Json::array({place, line}), {{"alpha", 1}},
+                       shape, numbers, DType::kInt64);
+      }
+    }
+    Json places = Json::array();
+    for (std::size_t d = from.size(); d-- > 0;) {
+      if (d == 0) {
+        places.insert(places.begin(), place);
+        continue;
+      }
+      places.insert(places.begin(),
+                    arithmetic(before, name, "remainder", place, from[d], shape, numbers));
+      place = arithmetic(before, name, "floor_divide", place, from[d], shape, numbers);
+    }
+    known = places;
+    return places;
+  }
+
+  // An op of a tensor and a size.
+  Json arithmetic(NodeId before, const std::string& name, const std::string& op, const Json& left,
+                  const SizeExpression& size, const SizeShape& shape, const Shape& numbers) {
+    Json inputs = Json::array({left});
+    Json attrs = Json::object();
+    const auto number = size.constant();
+    if (number) {
+      attrs["other"] = *number;
+    } else {
+      inputs.push_back(nodes_.value(size));
+    }
+    const std::string overload = op == "floor_divide" ? ".default" : ".Tensor";
+    return insert(before, name, "aten." + op + (number ? ".Scalar" : overload), std::move(inputs),
+                  std::move(attrs), shape, numbers, DType::kInt64);
+  }
+
   Graph& graph_;
   const PaddedSizes& sizes_;
   const TensorSizes& shapes_;
   AddedSizes& added_;
   GraphEditor editor_;
   SizeNodes nodes_;
+  std::map<std::string, Json>
+      places_;  // of the elements of a view, by the sizes that it is between
   std::map<std::pair<TensorId, std::string>, std::string> guards_;  // of an index into a size
 };
 

@@ -14,6 +14,7 @@
 #include "ops/moved_ops.hpp"
 #include "ops/op_name.hpp"
 #include "passes/padding/rule_parts.hpp"
+#include "support/text.hpp"
 
 namespace npu::padding {
 namespace {
@@ -186,6 +187,10 @@ bool holds_place(const NodeRule& rule, const Place& place) {
                      [&](const TailNeed& need) { return is_it(need.places); });
 }
 
+NodeRule refuse_operator(const Node& node) {
+  return refuse_rule("there is no padding rule for operator '" + short_text(node.op_type) + "'");
+}
+
 // Why a rule does not explain a node: a dimension that varies is not in it, or not once.
 std::string unexplained(const PaddedNode& node, const NodeRule& rule) {
   for (std::size_t i = 0; i < node.operands(); ++i) {
@@ -237,7 +242,7 @@ const RowRule* find_row_rule(const OpInfo& op) {
 
 NodeRule node_rule(const PaddedNode& node, const OpInfo& op) {
   const RowRule* row = find_row_rule(op);
-  if (row == nullptr) return refuse_rule("there is no padding rule for this operator");
+  if (row == nullptr) return refuse_operator(node.node());
   NodeRule rule = row->apply(node);
   if (!rule.refusal.empty()) return rule;
   rule.refusal = unexplained(node, rule);
@@ -249,7 +254,7 @@ NodeRule rule_of_node(const Graph& graph, const Node& node, const PaddedSizes& s
                       const TensorSizes& shapes, const IdVector<TensorId, TensorTails>& tails) {
   const OpInfo* op = find_op(node.op_type);
   if (op == nullptr || node.outputs.empty()) {
-    return refuse_rule("there is no padding rule for this operator");
+    return refuse_operator(node);
   }
   try {
     BindError error;

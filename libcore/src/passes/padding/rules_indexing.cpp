@@ -30,7 +30,7 @@ void need_indices(NodeRule& rule, const PaddedNode& node, std::size_t operand) {
 void need_from_front(NodeRule& rule, const PaddedNode& node, std::size_t operand,
                      const SizeExpression& size) {
   const TensorId index = node.node().inputs[operand];
-  if (is_valid_row(node.graph(), node.sizes(), index, node.operand(operand), size)) return;
+  if (is_valid_row(node.graph(), node.sizes(), node.shapes(), index, size)) return;
   rule.rewriting = Rewriting::kIndices;
   rule.unguarded.emplace_back(static_cast<std::int32_t>(operand), size);
 }

@@ -2,7 +2,8 @@
 // Rules of ops that move elements: views, permutations, slices, concatenations, rows by index.
 //
 // What varies must stay a run of rows from the front: the first of the dimensions that a view joins
-// or splits, the last part of a concatenation, a slice that begins where all sizes begin.
+// or splits, the last part of a concatenation, a slice that begins where all sizes begin. A view
+// that joins or splits others is read at places that are computed of the sizes (rewrite_rows.cpp).
 // O(rank + operands) for a node.
 #include <algorithm>
 #include <cmath>
@@ -19,14 +20,17 @@
 namespace npu::padding {
 namespace {
 
-/// Dimensions [begin, end) of an operand and of a result that have the same elements in order.
-struct ViewGroup {
-  std::size_t from_begin = 0, from_end = 0;
-  std::size_t to_begin = 0, to_end = 0;
-};
+SizeExpression product_of(const SizeShape& shape, std::size_t begin, std::size_t end) {
+  SizeExpression product(1);
+  for (std::size_t d = begin; d < end; ++d) product = product * shape[d];
+  return product;
+}
 
-// At the capacities: runs of dimensions with equal products, each as short as can be.
-std::vector<ViewGroup> view_groups(const Shape& from, const Shape& to) {
+// Runs of dimensions with equal products, each as short as can be. Where they are equal at the
+// capacities alone, the run goes on.
+std::vector<ViewGroup> view_groups(const PaddedNode& node) {
+  const Shape& from = node.operand_info(0).shape;
+  const Shape& to = node.graph().tensor(node.node().outputs[0]).shape;
   std::vector<ViewGroup> groups;
   std::size_t i = 0;
   std::size_t j = 0;
@@ -36,10 +40,14 @@ std::vector<ViewGroup> view_groups(const Shape& from, const Shape& to) {
     std::int64_t right = 1;
     if (i < from.size()) left = from[i++];
     if (j < to.size()) right = to[j++];
-    while (left != right) {
-      if (left < right && i < from.size()) {
+    const auto is_whole = [&] {
+      return left == right && node.same(product_of(node.operand(0), group.from_begin, i),
+                                        product_of(node.result(), group.to_begin, j));
+    };
+    while (!is_whole()) {
+      if (left <= right && i < from.size()) {
         left *= from[i++];
-      } else if (right < left && j < to.size()) {
+      } else if (right <= left && j < to.size()) {
         right *= to[j++];
       } else {
         return {};
@@ -50,12 +58,6 @@ std::vector<ViewGroup> view_groups(const Shape& from, const Shape& to) {
     groups.push_back(group);
   }
   return groups;
-}
-
-SizeExpression product_of(const SizeShape& shape, std::size_t begin, std::size_t end) {
-  SizeExpression product(1);
-  for (std::size_t d = begin; d < end; ++d) product = product * shape[d];
-  return product;
 }
 
 /// The dimension that varies in [begin, end), with only 1 in front of it; -1 if there is none, -2
@@ -127,6 +129,23 @@ std::int32_t dropped_dim(const PaddedNode& node) {
   return found == dims.end() ? -1 : *found;
 }
 
+// The padding behind the rows of one dimension would come to stand among those of another one.
+void move_rows(NodeRule& rule, const PaddedNode& node, const ViewGroup& group) {
+  rule.rewriting = Rewriting::kMovedRows;
+  rule.moved.push_back(group);
+  std::vector<Place> from;
+  for (std::size_t d = group.from_begin; d < group.from_end; ++d) {
+    const auto dim = static_cast<std::int32_t>(d);
+    if (node.operand_varies(0, dim)) from.push_back({0, dim});
+  }
+  for (std::size_t d = group.to_begin; d < group.to_end; ++d) {
+    const auto dim = static_cast<std::int32_t>(d);
+    if (!node.result_varies(0, dim)) continue;
+    rule.results.push_back(
+        {.result = 0, .dim = dim, .from = from, .finite = Keep::kAll, .is_resized = true});
+  }
+}
+
 }  // namespace
 
 NodeRule reshape_rule(const PaddedNode& node) {
@@ -140,26 +159,21 @@ NodeRule reshape_rule(const PaddedNode& node) {
   const SizeShape& from = node.operand(0);
   const SizeShape& to = node.result();
   const Shape& from_shape = node.operand_info(0).shape;
-  const Shape& to_shape = node.graph().tensor(node.node().outputs[0]).shape;
-  const auto moved = "moves rows of the padded size ";
   // With 0 elements every grouping is as good, and none says anything.
   if (std::find(from_shape.begin(), from_shape.end(), 0) != from_shape.end()) {
     return refuse_rule("it has no elements");
   }
-  const std::vector<ViewGroup> groups = view_groups(from_shape, to_shape);
-  if (groups.empty()) return refuse_rule("its result has another number of elements");
+  const std::vector<ViewGroup> groups = view_groups(node);
+  if (groups.empty() && !from_shape.empty()) {
+    return refuse_rule("its result has another number of elements, or not at all sizes");
+  }
   for (const ViewGroup& group : groups) {
     const std::int32_t source = leading_dim(from, group.from_begin, group.from_end);
     const std::int32_t target = leading_dim(to, group.to_begin, group.to_end);
     if (source == -1 && target == -1) continue;
-    if (source < 0 || target < 0 ||
-        !node.same(product_of(from, group.from_begin, group.from_end),
-                   product_of(to, group.to_begin, group.to_end))) {
-      const SizeExpression size =
-          source >= 0 ? from[index_of(source)] : product_of(from, group.from_begin, group.from_end);
-      return refuse_rule(
-          moved + quoted_size(size) +
-          ": it is not the outermost of the dimensions that the view joins or splits");
+    if (source < 0 || target < 0) {
+      move_rows(rule, node, group);
+      continue;
     }
     const Place place{0, source};
     const bool is_same = has_one_dim(from, group.from_begin, group.from_end) &&

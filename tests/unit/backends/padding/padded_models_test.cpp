@@ -205,6 +205,44 @@ TEST_CASE("multi-head attention of several texts, heads and texts joined", "[pad
       {{{"B", 1}, {"S", 1}}, {{"B", 2}, {"S", 3}}, {{"B", 3}, {"S", 5}}, {{"B", 1}, {"S", 6}}});
 }
 
+TEST_CASE("rows and columns that views join and part", "[padding]") {
+  check_sizes(
+      R"(
+    size H 1..4; size W 1..5; input x [2,3,H,W]
+    r = view(x) [2,3,"H*W"] {"size": [2, 3, "H*W"]}
+    t = transpose.int(r) [2,"H*W",3] {"dim0": 1, "dim1": 2}
+    k = matmul(t, r) [2,"H*W","H*W"]
+    s = softmax.int(k) [2,"H*W","H*W"] {"dim": -1}
+    o = matmul(s, t) [2,"H*W",3]
+    u = transpose.int(o) [2,3,"H*W"] {"dim0": 1, "dim1": 2}
+    y = view(u) [2,3,H,W] {"size": [2, 3, "H", "W"]}
+    m = mean.dim(t) [2,3] {"dim": [1]}
+    f = flatten.using_ints(x) ["6*H*W"] {"start_dim": 0, "end_dim": -1}
+    p = view(f) [3,"2*H*W"] {"size": [3, -1]}
+    c = permute(x) [H,2,W,3] {"dims": [2, 0, 3, 1]}
+    v = reshape(c) ["2*H","3*W"] {"shape": ["2*H", "3*W"]}
+    w = reshape(v) [2,"H","W*3"] {"shape": [2, "H", "3*W"]}
+    z = view(x) ["3*H",2,W] {"size": ["3*H", 2, "W"]}
+    output y; output m; output f; output p; output v; output w; output z)",
+      {{"H", 4}, {"W", 5}},
+      {{{"H", 1}, {"W", 1}},
+       {{"H", 2}, {"W", 5}},
+       {{"H", 4}, {"W", 2}},
+       {{"H", 3}, {"W", 4}},
+       {{"H", 4}, {"W", 5}}});
+}
+
+TEST_CASE("a view that parts a size in front of its rows", "[padding]") {
+  check_sizes(R"(
+    size S 1..3; input x [2,"4*S",3]; input n [S]
+    l = view(x) [2,4,S,3] {"size": [2, 4, "S", 3]}
+    m = mean.dim(l) [2,4,3] {"dim": [2]}
+    a = mul.Tensor(l, l) [2,4,S,3]
+    y = reshape(a) [2,"4*S",3] {"shape": [2, "4*S", 3]}
+    output m; output y; output n)",
+              {{"S", 3}}, all_up_to(3));
+}
+
 TEST_CASE("indices that count from the end of what is valid", "[padding]") {
   check_sizes(R"(
     size S 1..9; input x [2,S,3]

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "graph_builder.hpp"
+#include "ir/bind_sizes.hpp"
 #include "template_lines.hpp"
 
 using namespace npu;
@@ -263,13 +264,11 @@ TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
   CHECK(of(R"(y = cat(x, x) [2,8,"2*S"] {"dim": 2, "_tensor_list_sizes": [2]})") ==
         "node 'y': what follows the padded size 'S' in a concatenation would stand behind its "
         "padding");
-  CHECK(of(R"(y = view(x) [16*S] {"size": ["16*S"]})").find("moves rows of the padded size") !=
-        std::string::npos);
   CHECK(of(R"(y = avg_pool1d(x) [2,8,S] {"kernel_size": [3], "stride": [1], "padding": [1], )"
            R"("count_include_pad": false})") ==
         "node 'y': an average pool whose divisor leaves padding out depends on 'S'");
   CHECK(of(R"(y = npu.unknown(x) [2,8,S])") ==
-        "node 'y': there is no padding rule for this operator");
+        "node 'y': there is no padding rule for operator 'npu.unknown'");
 }
 
 TEST_CASE("padding: indices behind the valid ones stay in range", "[padding]") {
@@ -293,6 +292,31 @@ TEST_CASE("padding: indices behind the valid ones stay in range", "[padding]") {
   CHECK(claims(fixed.padding) == "x 0 S R; i 0 S F; e 0 S F; y 0 S F");
 }
 
+TEST_CASE("padding: a view that moves rows is read at computed places", "[padding]") {
+  const std::string lines = R"(
+    size H 1..4; size W 1..5; input x [2,H,W]
+    y = view(x) [2,"H*W"] {"size": [2, "H*W"]}
+    output y)";
+  const PaddedGraph result = padded(lines, {{"H", 4}, {"W", 5}});
+  CHECK(masks(result.padding) ==
+        "edge on y:place_1 dim 0 for y:rows; edge on y:place_2 dim 0 for y:rows");
+  CHECK(claims(result.padding) ==
+        "x 1 H R; x 2 W R; y:place 0 H*W F; y:place_1 0 H*W F; y:place_2 0 H*W F; "
+        "y:place_1:tail 0 H*W R; y:place_2:tail 0 H*W R; y:rows 1 H*W R; y 1 H*W R");
+  // Without that the padding of a row would stand in front of the next row.
+  Diagnostics faults;
+  Graph plain = bind_sizes(template_of(lines), {{"H", 4}, {"W", 5}}, faults);
+  plain.set_npu_member("padding",
+                       Json::parse(R"({"symbols": {"H": {"capacity": 4, "min": 1, "multiple_of": 1},
+                                  "W": {"capacity": 5, "min": 1, "multiple_of": 1}},
+                      "claim": "exact", "tensors": [["x", 1, "H", "R"], ["x", 2, "W", "R"],
+                      ["y", 1, "H*W", "F"]], "masks": [], "cut": 0, "flow": 0})"));
+  verify_padding(plain, faults);
+  REQUIRE(faults.has_errors());
+  CHECK(faults.entries().front().text ==
+        "node 'y': it joins or parts rows of padded sizes, and moves their padding among them");
+}
+
 TEST_CASE("padding: joined rows are kept apart where a view parts them again", "[padding]") {
   const PaddedGraph result = padded(R"(
     size S 1..64; input x [2,S,8]; weight w [8,4]; weight b [4]
@@ -304,14 +328,15 @@ TEST_CASE("padding: joined rows are kept apart where a view parts them again", "
   CHECK(ops(result.graph) ==
         "h:product:aten.matmul.default h:rows:aten.add.Tensor y:aten.view.default");
   CHECK(claims(result.padding) == "x 1 S R; h:product 1 S R; h:rows 1 S R; y 1 S R");
-  // Nothing parts them: the view is refused.
-  CHECK(refusal(R"(
+  // Nothing parts them: they are joined without their padding.
+  const PaddedGraph joined = padded(R"(
     size S 1..64; input x [2,S,8]; weight w [8,4]
     r = view(x) ["2*S",8] {"size": ["2*S", 8]}
     y = mm(r, w) ["2*S",4]
     output y)",
-                {{"S", 16}})
-            .find("node 'r'") != std::string::npos);
+                                    {{"S", 16}});
+  CHECK(ops(joined.graph).find("r:rows:aten.index.Tensor r:aten.view.default y:aten.mm") !=
+        std::string::npos);
 }
 
 TEST_CASE("padding: rows that are filled up to a fixed number are masked", "[padding]") {
