@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "support/checked.hpp"
@@ -23,6 +24,7 @@ using Numbers = std::vector<std::int64_t>;  // one for each sample
 
 constexpr std::int64_t kMostDivisor = 64;
 constexpr std::size_t kMostKnownSizes = 256;  // that are combined with each other
+constexpr std::size_t kMostFactors = 64;      // of products of three
 
 /// a with numbers[i] = a * values[i] + b for all i; nothing if there is none, or a is 0.
 std::optional<std::pair<std::int64_t, std::int64_t>> line_through(const Numbers& values,
@@ -74,8 +76,8 @@ class SizeFinder {
       if (numbers_of(hint) == numbers) return note(hint);
     }
     if (const auto found = known_.find(numbers); found != known_.end()) return found->second;
-    for (const auto& search :
-         {&SizeFinder::sum_of_symbols, &SizeFinder::of_known, &SizeFinder::quotient}) {
+    for (const auto& search : {&SizeFinder::sum_of_symbols, &SizeFinder::of_known,
+                               &SizeFinder::quotient, &SizeFinder::of_products}) {
       try {
         const auto found = (this->*search)(numbers);
         if (found && numbers_of(*found) == numbers) return note(*found);
@@ -134,9 +136,7 @@ class SizeFinder {
 
   std::optional<SizeExpression> of_known(const Numbers& numbers) const {
     const std::size_t count = std::min(order_.size(), kMostKnownSizes);
-    const auto size_at = [&](std::size_t i) -> const SizeExpression& {
-      return known_.find(order_[i])->second;
-    };
+    const auto size_at = [&](std::size_t i) { return known_.at(order_[i]); };
     for (std::size_t i = 0; i < count; ++i) {
       if (const auto line = line_through(order_[i], numbers)) {
         return SizeExpression(line->first) * size_at(i) + line->second;
@@ -144,11 +144,9 @@ class SizeFinder {
     }
     for (std::size_t i = 0; i < count; ++i) {
       for (std::size_t k = i; k < count; ++k) {
-        Numbers products;
-        for (std::size_t p = 0; p < numbers.size(); ++p) {
-          products.push_back(checked_multiply(order_[i][p], order_[k][p]).value_or(0));
-        }
-        if (const auto line = line_through(products, numbers)) {
+        const auto both = product_of(order_[i], order_[k]);
+        if (!both) continue;
+        if (const auto line = line_through(*both, numbers)) {
           return SizeExpression(line->first) * (size_at(i) * size_at(k)) + line->second;
         }
       }
@@ -193,6 +191,60 @@ class SizeFinder {
       }
     }
     return found;
+  }
+
+  // A product of two or three known sizes, or a part of it, as of tiles of images that are rows.
+  std::optional<SizeExpression> of_products(const Numbers& numbers) const {
+    const std::size_t count = std::min(order_.size(), kMostFactors);
+    const auto size_at = [&](std::size_t i) { return known_.at(order_[i]); };
+    std::map<Numbers, std::tuple<std::size_t, std::size_t, std::int64_t>> products;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t k = i; k < count; ++k) {
+        const auto both = product_of(order_[i], order_[k]);
+        if (!both) continue;
+        const auto [primitive, divisor] = without_divisor(*both);
+        if (divisor != 0) products.try_emplace(primitive, i, k, divisor);
+      }
+    }
+    const auto find = [&](const Numbers& wanted) -> std::optional<SizeExpression> {
+      const auto [primitive, factor] = without_divisor(wanted);
+      const auto found = products.find(primitive);
+      if (factor == 0 || found == products.end()) return std::nullopt;
+      const auto [a, b, own] = found->second;
+      const std::int64_t divisor = own / std::gcd(factor, own);
+      if (divisor > kMostDivisor) return std::nullopt;
+      const SizeExpression part(factor / std::gcd(factor, own));
+      const SizeExpression product = part * size_at(a) * size_at(b);
+      return divisor == 1 ? product : product.floor_divide(divisor);
+    };
+    if (auto found = find(numbers)) return found;
+    for (std::size_t i = 0; i < count; ++i) {
+      Numbers rest;
+      for (std::size_t p = 0; p < numbers.size(); ++p) {
+        const std::int64_t known = order_[i][p];
+        if (known != 0 && numbers[p] % known == 0) rest.push_back(numbers[p] / known);
+      }
+      if (rest.size() != numbers.size()) continue;
+      if (const auto found = find(rest)) return size_at(i) * *found;
+    }
+    return std::nullopt;
+  }
+
+  static std::optional<Numbers> product_of(const Numbers& a, const Numbers& b) {
+    Numbers products;
+    for (std::size_t p = 0; p < a.size(); ++p) {
+      const auto product = checked_multiply(a[p], b[p]);
+      if (!product) return std::nullopt;
+      products.push_back(*product);
+    }
+    return products;
+  }
+
+  static std::pair<Numbers, std::int64_t> without_divisor(Numbers numbers) {
+    std::int64_t divisor = 0;
+    for (const std::int64_t number : numbers) divisor = std::gcd(divisor, number);
+    for (std::int64_t& number : numbers) number = divisor > 0 ? number / divisor : number;
+    return {std::move(numbers), divisor};
   }
 
   std::vector<SizeBindings> points_;

@@ -29,8 +29,9 @@ std::vector<SizeBindings> sizes_to_sample(const std::vector<std::string>& symbol
 /// Makes one template of documents that differ in sizes alone: each integer of a shape or in attrs
 /// that differs becomes an expression which has the samples' values: what the op's own formula
 /// gives, a size that is known already, sums of multiples of the symbols, products and sums of
-/// known sizes, a division if only one is possible. What follows none is a fault, told with its
-/// node and argument. `npu.symbols` is `symbols`.
+/// known sizes, a division if only one is possible, a part of a product of two or three known
+/// sizes. What follows none is a fault, told with its node and argument. `npu.symbols` is
+/// `symbols`.
 ///
 /// Constants and weights must be equal. Names of those that are not are added to `varying`, if it
 /// is not null, instead of a fault.

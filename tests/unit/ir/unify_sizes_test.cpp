@@ -138,6 +138,26 @@ TEST_CASE("unify: what divides is the op's own formula, or the only one possible
   CHECK(shape_of(*unified.model, 3) == Json({"H // 2"}));
 }
 
+TEST_CASE("unify: products of three sizes, and parts of them") {
+  const auto unified = unify(
+      {"B", "H", "W"},
+      [](const SizeBindings& at) {
+        const std::int64_t b = at.find("B")->second;
+        const std::int64_t h = at.find("H")->second;
+        const std::int64_t w = at.find("W")->second;
+        return document(
+            {tensor("x", {b, h, w})},
+            {node("tiles", "aten.view.default", {tensor("x", {b, h, w})}, {b * h * w / 64, 64}),
+             node("rows", "aten.view.default", {tensor("tiles", {b * h * w / 64, 64})},
+                  {2 * b, h * w / 4, 2})});
+      },
+      64, 32);
+  REQUIRE(unified.model);
+  const Json& nodes = (*unified.model)["nodes"];
+  CHECK(nodes[0]["outputs"][0]["shape"][0] == "((H*W) // 64)*B");
+  CHECK(nodes[1]["outputs"][0]["shape"].dump() == R"(["2*B","(H*W) // 4",2])");
+}
+
 TEST_CASE("unify: what follows no size is told with node, argument and numbers") {
   const auto with = [](const std::function<std::int64_t(std::int64_t)>& size) {
     return unify({"S"}, [&](const SizeBindings& at) {
@@ -146,9 +166,9 @@ TEST_CASE("unify: what follows no size is told with node, argument and numbers")
                       {node("odd", "custom.odd", {tensor("x", {s})}, {s}, {{"n", size(s)}})});
     });
   };
-  CHECK(with([](std::int64_t s) { return s * s * s; })
-            .faults.starts_with("node 'odd' (custom.odd): attrs.n follows no size: 125 for S=5; "
-                                "216 for S=6; 343 for S=7; "));
+  CHECK(with([](std::int64_t s) { return s * s * s * s * s; })
+            .faults.starts_with("node 'odd' (custom.odd): attrs.n follows no size: 3125 for S=5; "
+                                "7776 for S=6; 16807 for S=7; "));
   // Several divisions would do.
   CHECK(with([](std::int64_t s) {
           return (s + 20) / 40;
@@ -160,8 +180,8 @@ TEST_CASE("unify: a node behind a size that follows nothing is looked at, too") 
   const auto unified = unify({"S"}, [](const SizeBindings& at) {
     const std::int64_t s = at.find("S")->second;
     return document({tensor("x", {s})},
-                    {node("odd", "custom.odd", {tensor("x", {s})}, {s * s * s}),
-                     node("y", "aten.slice.Tensor", {tensor("odd", {s * s * s})}, {s})});
+                    {node("odd", "custom.odd", {tensor("x", {s})}, {s % 4}),
+                     node("y", "aten.slice.Tensor", {tensor("odd", {s % 4})}, {s})});
   });
   CHECK(unified.faults.starts_with("node 'odd' (custom.odd): outputs.0.shape.0 follows no size"));
 }
