@@ -388,9 +388,9 @@ void SizeRules::elementwise() {
 }
 
 // Whether a number is not negative, whatever the sizes that it is made of.
-bool SizeRules::is_size(const SizeExpression& number) {
+bool SizeRules::is_size(const SizeExpression& number, std::int64_t least) {
   SizeRanges sizes;
-  for (const std::string& name : number.symbols()) sizes.emplace(name, SizeRange{.min = 0});
+  for (const std::string& name : number.symbols()) sizes.emplace(name, SizeRange{.min = least});
   return number.bounds(sizes).min >= 0;
 }
 

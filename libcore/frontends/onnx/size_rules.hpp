@@ -81,7 +81,8 @@ class SizeRules {
   static Dim difference(const Dim& a, const Dim& b);
   static Dim product(const Dim& a, const Dim& b);
   bool is_one(const Dim& dim) const;
-  static bool is_size(const SizeExpression& number);
+  /// Whether a number is never negative, if sizes are at least `least`.
+  static bool is_size(const SizeExpression& number, std::int64_t least = 0);
   static Dim are_equal(const Dim& a, const Dim& b);
   Dim quotient(const Dims& above, const Dims& below) const;
   Dims broadcast(const Dims& a, const Dims& b);

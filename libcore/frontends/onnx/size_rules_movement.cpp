@@ -7,6 +7,11 @@
 #include "support/checked.hpp"
 
 namespace npu::onnx {
+namespace {
+
+constexpr std::int64_t kSomeRows = 64;  // what models with convolutions need
+
+}  // namespace
 
 void SizeRules::gather() {
   const Dims* data = shape(0);
@@ -102,8 +107,9 @@ void SizeRules::slice() {
     const auto place = [&](const Dim& at) -> Dim {
       const auto value = constant_of(at);
       if (value && *value < 0) return *value < -kToTheEnd ? number(0) : sum(whole, at);
-      if (at && !value && is_size(-*at)) return sum(whole, at);
-      return value && *value >= kToTheEnd ? whole : at;
+      if (value) return *value >= kToTheEnd ? whole : at;
+      if (at && is_size(-*at, kSomeRows)) return sum(whole, at);
+      return at && is_size(*at, kSomeRows) ? at : std::nullopt;
     };
     const Dim end = place((*ends)[i]);
     // As exporters cut a mask to the number of keys.
