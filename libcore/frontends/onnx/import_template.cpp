@@ -98,8 +98,7 @@ class TemplateImport {
                                          {kHalved, kFarApart}}) {
       AllSamples all(symbols_.size(), samples);
       if (auto written = at_sizes(all, apart)) {
-        return symbols_.size() == 1 && samples.step == 1 ? *std::move(written)
-                                                         : refined(*std::move(written), all);
+        return refined(*std::move(written), all);
       }
     }
     return {};
@@ -111,7 +110,8 @@ class TemplateImport {
   static constexpr Samples kLong{64, 1};
   static constexpr Samples kHalved{64, 32};
 
-  // Sizes that alone take more values than all together do, such as a batch of images.
+  // Sizes that alone take more values than all together do, such as a batch of images, and the
+  // least that models with convolutions take.
   WrittenModel refined(WrittenModel model, AllSamples samples) {
     std::vector<Finding> findings = std::move(findings_);
     const auto attempt = [&](const AllSamples& tried) {
@@ -143,6 +143,15 @@ class TemplateImport {
       }
       attempt(tried);
       break;
+    }
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      if (samples[i].step != 1) continue;
+      std::int64_t refused = kAny.least;
+      while (samples[i].least - refused > 1) {
+        AllSamples tried = samples;
+        tried[i].least = refused + (samples[i].least - refused) / 2;
+        if (!attempt(tried)) refused = tried[i].least;
+      }
     }
     findings_ = std::move(findings);
     return model;

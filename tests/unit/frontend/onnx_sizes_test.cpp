@@ -496,3 +496,72 @@ TEST_CASE("onnx: a size is as large as convolutions need it", "[frontend]") {
                                      .message(12, named_value("y", {"1", "1", "rest"})));
   CHECK(model["npu"]["symbols"]["length"]["min"] == 3);
 }
+
+TEST_CASE("onnx: a size may be the least that a convolution takes", "[frontend]") {
+  const std::vector<float> ones(13, 1);
+  const Json model = template_of(Proto()
+                                     .message(1, onnx_node("Conv", {"x", "w"}, {"y"}))
+                                     .message(5, onnx_tensor("w", {1, 1, 13}, ones))
+                                     .message(11, named_value("x", {"1", "1", "length"}))
+                                     .message(12, named_value("y", {"1", "1", "rest"})));
+  CHECK(model["npu"]["symbols"]["length"]["min"] == 13);
+}
+
+TEST_CASE("onnx: as many last rows as another tensor has do not fix a size", "[frontend]") {
+  // As WaveNet adds what is left of its input behind a convolution: x[:, -count:] + x[:, 1:].
+  const Proto graph = Proto()
+                          .message(1, onnx_node("Slice", {"x", "one", "end", "one"}, {"rest"}))
+                          .message(1, onnx_node("Shape", {"rest"}, {"shape"}))
+                          .message(1, onnx_node("Gather", {"shape", "one"}, {"count"}))
+                          .message(1, onnx_node("Neg", {"count"}, {"start"}))
+                          .message(1, onnx_node("Slice", {"x", "start", "end", "one"}, {"last"}))
+                          .message(1, onnx_node("Add", {"rest", "last"}, {"y"}))
+                          .message(5, onnx_integers("one", {1}, {1}))
+                          .message(5, onnx_integers("end", {1}, {INT64_MAX}))
+                          .message(11, named_value("x", {"batch", "length", "4"}))
+                          .message(12, named_value("y", {"batch", "", "4"}));
+  const Json model = template_of(graph);
+  REQUIRE(model["npu"]["symbols"].contains("length"));
+  check_binding(model, graph, {{"batch", 2}, {"length", 9}}, {"batch=2", "length=9"});
+}
+
+TEST_CASE("onnx: what is made for each size is an op in a template", "[frontend]") {
+  const auto text = [](std::string_view name, std::string_view value) {
+    return Proto().bytes(1, name).bytes(4, value).number(20, 3);
+  };
+  const auto op_of = [](const Json& model) { return model["nodes"].back()["op_type"]; };
+  const auto resized = [&](const std::string& mode, const std::vector<std::string>& shape,
+                           const std::vector<float>& scales) {
+    const auto rank = static_cast<std::int64_t>(shape.size());
+    return op_of(template_of(
+        Proto()
+            .message(1, onnx_node("Resize", {"x", "", "scales"}, {"y"})
+                            .message(5, text("mode", mode))
+                            .message(5, text("nearest_mode", "floor"))
+                            .message(5, text("coordinate_transformation_mode",
+                                             mode == "nearest" ? "asymmetric" : "half_pixel")))
+            .message(5, onnx_tensor("scales", {rank}, scales))
+            .message(11, named_value("x", shape))
+            .message(12, named_value("y", std::vector<std::string>(shape.size())))));
+  };
+  CHECK(resized("nearest", {"1", "2", "n"}, {1, 1, 2}) == "aten.upsample_nearest1d.default");
+  CHECK(resized("linear", {"1", "2", "n"}, {1, 1, 2}) == "aten.upsample_linear1d.default");
+  CHECK(resized("cubic", {"1", "2", "n", "4"}, {1, 1, 2, 2}) == "aten.upsample_bicubic2d.default");
+  CHECK(resized("linear", {"1", "2", "n", "4", "3"}, {1, 1, 2, 2, 2}) ==
+        "aten.upsample_trilinear3d.default");
+  const auto padded = [&](const std::string& mode) {
+    return op_of(template_of(
+        Proto()
+            .message(1, onnx_node("Pad", {"x", "pads"}, {"y"}).message(5, text("mode", mode)))
+            .message(5, onnx_integers("pads", {6}, {0, 0, 2, 0, 0, 1}))
+            .message(11, named_value("x", {"1", "2", "n"}))
+            .message(12, named_value("y", {"1", "2", ""}))));
+  };
+  CHECK(padded("edge") == "aten.replication_pad1d.default");
+  CHECK(padded("reflect") == "aten.reflection_pad1d.default");
+  const Json unit = template_of(Proto()
+                                    .message(1, onnx_node("EyeLike", {"x"}, {"y"}))
+                                    .message(11, named_value("x", {"n", "n"}))
+                                    .message(12, named_value("y", {"n", "n"})));
+  CHECK(unit["npu"]["symbols"].contains("n"));
+}

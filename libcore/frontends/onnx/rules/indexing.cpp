@@ -357,8 +357,14 @@ void import_eye_like(Op& op) {
   const std::int64_t shift = op.integer("k", 0);
   const auto dtype = op.attribute("dtype") == nullptr ? std::optional(x->dtype)
                                                       : onnx_dtype(op.integer("dtype", 1));
-  if (x->rank() != 2 || !dtype || x->count() > Importer::kMostKnown)
-    Op::refuse("its operand does not fit");
+  if (x->rank() != 2 || !dtype) Op::refuse("its operand does not fit");
+  if (op.importer().settings().notes_computed) {
+    Value* rows = ascending(op, x->shape[0], {x->shape[0], 1});
+    Value* columns = ascending(op, x->shape[1], {1, x->shape[1]});
+    if (shift != 0) rows = op.scalar("add", rows, static_cast<double>(shift));
+    return op.set(0, op.cast(op.compare("eq", columns, rows), *dtype));
+  }
+  if (x->count() > Importer::kMostKnown) Op::refuse("its operand is too large");
   Ints values;
   for (std::int64_t r = 0; r < x->shape[0]; ++r) {
     for (std::int64_t c = 0; c < x->shape[1]; ++c) values.push_back(c - r == shift ? 1 : 0);

@@ -376,6 +376,38 @@ void import_tile(Op& op) {
   op.set(0, op.emit("aten.repeat.default", {x}, Json{{"repeats", repeats}}, x->dtype, shape));
 }
 
+namespace {
+
+using Pads = std::vector<std::pair<std::int64_t, std::int64_t>>;  // by dimension
+
+// Pads of the dimensions behind the channels in a form that ATen has, which is the same for every
+// size; null for others.
+Value* padded_with_torch(Op& op, Value* x, const std::string& mode, const Pads& pads) {
+  const std::size_t rank = pads.size();
+  const std::pair<std::int64_t, std::int64_t> none(0, 0);
+  if ((mode != "edge" && mode != "reflect") || x->dtype != DType::kFloat32 || rank < 3 ||
+      rank > 5 || pads[0] != none || pads[1] != none) {
+    return nullptr;
+  }
+  Ints padding;
+  Shape shape = x->shape;
+  for (std::size_t axis = rank; axis-- > 2;) {
+    const auto [before, after] = pads[axis];
+    const std::int64_t most = mode == "reflect" ? x->shape[axis] - 1 : 1 << 20;
+    if (before < 0 || after < 0 || before > most || after > most || x->shape[axis] < 1) {
+      return nullptr;
+    }
+    padding.insert(padding.end(), {before, after});
+    shape[axis] += before + after;
+  }
+  if (x->count() == 0) return nullptr;
+  const std::string name = mode == "edge" ? "aten.replication_pad" : "aten.reflection_pad";
+  return op.emit(name + std::to_string(rank - 2) + "d.default", {x}, Json{{"padding", padding}},
+                 x->dtype, shape);
+}
+
+}  // namespace
+
 void import_pad(Op& op) {
   Value* x = op.in(0);
   const std::string mode = op.text("mode", "constant");
@@ -393,11 +425,14 @@ void import_pad(Op& op) {
     for (std::int64_t i = 0; i < x->rank(); ++i) axes.push_back(i);
   }
   if (flat.size() != 2 * axes.size()) Op::refuse("pads do not fit their operand");
-  std::vector<std::pair<std::int64_t, std::int64_t>> pads(x->shape.size(), {0, 0});
+  Pads pads(x->shape.size(), {0, 0});
   for (std::size_t i = 0; i < axes.size(); ++i) {
     pads[static_cast<std::size_t>(axes[i])] = {flat[i], flat[i + axes.size()]};
   }
   if (mode == "constant") return op.set(0, op.pad(x, pads, fill));
+  if (op.importer().settings().notes_computed) {
+    if (Value* value = padded_with_torch(op, x, mode, pads)) return op.set(0, value);
+  }
   // Edge and reflection: the index of each axis is known.
   if (mode != "edge" && mode != "reflect" && mode != "wrap") Op::refuse("mode '" + mode + "'");
   for (std::size_t axis = 0; axis < pads.size(); ++axis) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize and Upsample. Sizes are known, so along each axis any mode is a constant matrix: nearest
 // picks one element for each result (index_select), linear and cubic weigh 2 or 4, or more with
-// antialiasing (a product with the matrix). Where ATen has an op that is equal, that is used.
+// antialiasing (a product with the matrix). Where ATen has an op that is equal, that is used: it is
+// the same for every size.
 #include <algorithm>
 #include <cmath>
 
@@ -290,38 +291,45 @@ bool is_changed(const Mode& mode, const Axis& axis) {
          (mode.coordinates == "tf_crop_and_resize" && (axis.roi_begin != 0 || axis.roi_end != 1));
 }
 
-// Two spatial axes in a form that ATen has with the same results; null for others.
+// One to three spatial axes in a form that ATen has with the same results; null for others.
 Value* with_torch(Op& op, Value* x, const Mode& mode, const std::vector<Axis>& axes) {
-  if (x->rank() != 4 || x->dtype != DType::kFloat32 || is_changed(mode, axes[0]) ||
+  if (x->rank() < 3 || x->rank() > 5 || x->dtype != DType::kFloat32 || is_changed(mode, axes[0]) ||
       is_changed(mode, axes[1])) {
     return nullptr;
   }
   bool is_whole = true;
   bool is_stated = true;
-  for (std::size_t i = 2; i < 4; ++i) {
+  bool is_widened = false;
+  Shape shape = x->shape;
+  for (std::size_t i = 2; i < axes.size(); ++i) {
     const std::int64_t factor = axes[i].size / axes[i].extent;
     is_whole = is_whole && axes[i].size % axes[i].extent == 0 &&
                axes[i].scale == static_cast<double>(factor);
     is_stated = is_stated && axes[i].size > 1 &&
                 std::abs(axes[i].scale * static_cast<double>(axes[i].extent) -
                          static_cast<double>(axes[i].size)) < 1e-6;
+    is_widened = is_widened || (mode.is_antialiased && axes[i].scale < 1);
+    shape[i] = axes[i].size;
   }
-  const Shape shape{x->shape[0], x->shape[1], axes[2].size, axes[3].size};
-  const Ints size{axes[2].size, axes[3].size};
-  if (mode.kind == "nearest" && mode.coordinates == "asymmetric" && mode.rounding == "floor" &&
-      is_whole) {
-    return op.emit("aten.upsample_nearest2d.default", {x}, Json{{"output_size", size}}, x->dtype,
+  const Ints size(shape.begin() + 2, shape.end());
+  const std::string dimensions = std::to_string(size.size()) + "d.default";
+  if (mode.kind == "nearest") {
+    const bool is_floor = mode.coordinates == "asymmetric" && mode.rounding == "floor";
+    if (!is_floor || !is_whole) return nullptr;
+    return op.emit("aten.upsample_nearest" + dimensions, {x}, Json{{"output_size", size}}, x->dtype,
                    shape);
   }
   const bool is_half = mode.coordinates == "half_pixel" || mode.coordinates == "pytorch_half_pixel";
   const bool is_corner = mode.coordinates == "align_corners";
-  const bool is_widened = mode.is_antialiased && (axes[2].scale < 1 || axes[3].scale < 1);
-  if (mode.kind == "linear" && !mode.excludes_outside && !is_widened && is_stated &&
-      (is_half || is_corner)) {
-    return op.emit("aten.upsample_bilinear2d.default", {x},
-                   Json{{"output_size", size}, {"align_corners", is_corner}}, x->dtype, shape);
+  const bool is_cubic = mode.kind == "cubic";
+  if (mode.excludes_outside || is_widened || !is_stated || (!is_half && !is_corner) ||
+      (is_cubic && (size.size() != 2 || mode.cubic_a != -0.75))) {
+    return nullptr;
   }
-  return nullptr;
+  constexpr const char* kPrefixes[] = {"", "bi", "tri"};
+  const std::string name = kPrefixes[size.size() - 1] + std::string(is_cubic ? "cubic" : "linear");
+  return op.emit("aten.upsample_" + name + dimensions, {x},
+                 Json{{"output_size", size}, {"align_corners", is_corner}}, x->dtype, shape);
 }
 
 }  // namespace
