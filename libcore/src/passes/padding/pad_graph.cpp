@@ -66,7 +66,7 @@ class GraphPadder {
     }
     graph_ = assemble_graph(std::move(document), model_.file(), diagnostics_);
     if (diagnostics_.has_errors()) return {};
-    write_size_operands(graph_, sizes_, check_attributes(from_end));
+    write_size_operands(graph_, sizes_, shapes(), check_attributes(from_end), added_);
     if (diagnostics_.has_errors()) return {};
     keep_rows_apart(graph_, sizes_, shapes(), added_);
     for (int round = 0; round < kMostRounds; ++round) {

@@ -48,6 +48,8 @@ class RowRewriter {
         return add_attention_mask(id, bound);
       case Rewriting::kMovedRows:
         return rewrite_view(id, rule);
+      case Rewriting::kResampled:
+        return rewrite_resampled(id, bound.boolean("align_corners"));
       case Rewriting::kNone:
         return;
     }
@@ -365,6 +367,101 @@ class RowRewriter {
     const std::string overload = op == "floor_divide" ? ".default" : ".Tensor";
     return insert(before, name, "aten." + op + (number ? ".Scalar" : overload), std::move(inputs),
                   std::move(attrs), shape, numbers, DType::kInt64);
+  }
+
+  // One dimension after the other: a + (b - a) * weight, where a and b are the rows on both sides
+  // of each place. Places are fractions of integers, so that rows and weights are right to the last
+  // bit.
+  void rewrite_resampled(NodeId id, bool aligns) {
+    const TensorId operand = graph_.node(id).inputs.front();
+    const TensorId output = graph_.node(id).outputs.front();
+    const TensorInfo& result = graph_.tensor(output);
+    SizeShape shape = shapes_.of(operand);
+    Shape numbers = graph_.tensor(operand).shape;
+    Json value = mention(operand);
+    Json weighed;
+    for (std::size_t d = 2; d < shape.size(); ++d) {
+      const SizeExpression& to = shapes_.of(output)[d];
+      if (sizes_.same(shape[d], to)) continue;
+      if (!weighed.is_null()) {
+        value = insert(id, result.name + ":part", "aten.add.Tensor", Json::array({value, weighed}),
+                       {{"alpha", 1}}, shape, numbers, result.dtype);
+      }
+      const auto [first, second, weight] = places_between(id, shape[d], to, aligns);
+      shape[d] = to;
+      numbers[d] = result.shape[d];
+      const auto add = [&](const char* op, Json inputs, Json attrs) {
+        return insert(id, result.name + ":part", op, std::move(inputs), std::move(attrs), shape,
+                      numbers, result.dtype);
+      };
+      const Json dim{{"dim", d}};
+      const Json rows = add("aten.index_select.default", Json::array({value, first}), dim);
+      const Json next = add("aten.index_select.default", Json::array({value, second}), dim);
+      const Json apart = add("aten.sub.Tensor", Json::array({next, rows}), {{"alpha", 1}});
+      SizeShape column_shape(shape.size() - d, SizeExpression(1));
+      Shape column(shape.size() - d, 1);
+      column_shape.front() = to;
+      column.front() = numbers[d];
+      const Json factors =
+          insert(id, result.name + ":weight", "aten.view.default", Json::array({weight}),
+                 {{"size", column}}, column_shape, column, result.dtype);
+      weighed = add("aten.mul.Tensor", Json::array({apart, factors}), Json::object());
+      value = rows;
+    }
+    replace(id, "aten.add.Tensor", Json::array({value, weighed}), {{"alpha", 1}});
+  }
+
+  struct PlacesBetween {
+    Json first, second;  ///< rows of the operand
+    Json weight;         ///< of the second
+  };
+
+  // Result i lies at (2i + 1) * from / (2 * to) - 1/2, or at i * (from - 1) / (to - 1) where
+  // corners are aligned.
+  PlacesBetween places_between(NodeId before, const SizeExpression& from, const SizeExpression& to,
+                               bool aligns) {
+    const TensorInfo& result = graph_.tensor(graph_.node(before).outputs.front());
+    const std::string name = result.name + ":place";
+    const SizeShape shape{to};
+    const Shape numbers{to.evaluate(sizes_.capacities())};
+    const auto with = [&](const char* op, const Json& left, const SizeExpression& size) {
+      return arithmetic(before, name, op, left, size, shape, numbers);
+    };
+    const auto clamp = [&](const Json& left, Json limits) {
+      return insert(before, name, "aten.clamp.default", Json::array({left}), std::move(limits),
+                    shape, numbers, DType::kInt64);
+    };
+    const auto at_most = [&](const Json& left, const SizeExpression& size) {
+      if (const auto number = size.constant()) return clamp(left, {{"max", *number}});
+      return insert(before, name, "aten.minimum.default", Json::array({left, nodes_.value(size)}),
+                    Json::object(), shape, numbers, DType::kInt64);
+    };
+    const Json line = insert(before, name, "aten.arange.default", Json::array(),
+                             {{"end", numbers[0]}, {"dtype", type_text(DType::kInt64)}}, shape,
+                             numbers, DType::kInt64);
+    const SizeExpression last[] = {to - 1, SizeExpression(1)};
+    const SizeExpression below = aligns ? SizeExpression::max(last) : SizeExpression(2) * to;
+    const Json above =
+        aligns ? with("mul", line, from - 1)
+               : clamp(with("add", with("mul", line, SizeExpression(2) * from), from - to),
+                       {{"min", 0}});
+    const Json first = at_most(with("floor_divide", above, below), from - 1);
+    const Json second = at_most(with("add", first, SizeExpression(1)), from - 1);
+    const auto converted = [&](const Json& left, const SizeShape& own, const Shape& counts) {
+      return insert(before, name, "aten._to_copy.default", Json::array({left}),
+                    {{"dtype", type_text(result.dtype)}}, own, counts, result.dtype);
+    };
+    const Json rest = converted(with("remainder", above, below), shape, numbers);
+    Json inputs = Json::array({rest});
+    Json attrs = Json::object();
+    if (const auto number = below.constant()) {
+      attrs["other"] = *number;
+    } else {
+      inputs.push_back(converted(nodes_.value(below), {}, {}));
+    }
+    const Json weight = insert(before, name, "aten.div.Tensor", std::move(inputs), std::move(attrs),
+                               shape, numbers, result.dtype);
+    return {first, second, weight};
   }
 
   Graph& graph_;

@@ -265,6 +265,51 @@ bool states_factor(const PaddedNode& node, std::size_t spatial, std::size_t i,
   return !stated || *stated == static_cast<double>(factor);
 }
 
+bool is_linear(std::string_view op_type) {
+  return op_type.find("linear") != std::string_view::npos && !op_type.starts_with("aten._");
+}
+
+// Whether each dimension has as many rows for a row at all sizes, and all lie alike.
+bool keeps_factors(const PaddedNode& node, std::size_t spatial) {
+  for (std::size_t i = 0; i < spatial; ++i) {
+    const auto dim = static_cast<std::int32_t>(i + 2);
+    if (!node.operand_varies(0, dim)) {
+      if (node.result_varies(0, dim) && node.operand(0)[i + 2].constant() != 1) return false;
+      continue;
+    }
+    const std::int64_t factor = resampling_factor(node, dim);
+    if (factor == 0 || (factor != 1 && node.bound().boolean("align_corners"))) return false;
+  }
+  return true;
+}
+
+// Factors that need not be the quotients of the sizes.
+bool states_factors(const PaddedNode& node, std::size_t spatial) {
+  for (std::size_t i = 0; i < spatial; ++i) {
+    if (!states_factor(node, spatial, i, 0)) return true;
+  }
+  return false;
+}
+
+// Where a result lies between the rows of the operand depends on both sizes: each dimension is read
+// at places that are computed (rewrite_rows.cpp).
+NodeRule resampled_rule(const PaddedNode& node) {
+  NodeRule rule;
+  rule.value = node.value(0);
+  rule.rewriting = Rewriting::kResampled;
+  for (std::int32_t d = 0; d < node.rank(0); ++d) {
+    const bool has_rows = node.operand_varies(0, d);
+    if (!node.result_varies(0, d)) {
+      if (has_rows) rule.consumed.push_back({0, d});
+      continue;
+    }
+    ResultDim along{.result = 0, .dim = d, .finite = Keep::kAll, .is_resized = true};
+    if (has_rows) along.from.push_back({0, d});
+    rule.results.push_back(std::move(along));
+  }
+  return rule;
+}
+
 }  // namespace
 
 NodeRule resample_rule(const PaddedNode& node) {
@@ -275,6 +320,9 @@ NodeRule resample_rule(const PaddedNode& node) {
     return refuse_rule("there is no padding rule for this form of resampling");
   }
   const bool is_nearest = op_type.find("nearest") != std::string::npos;
+  if (is_linear(op_type) && !keeps_factors(node, spatial) && !states_factors(node, spatial)) {
+    return resampled_rule(node);
+  }
   const bool aligns = !is_nearest && node.bound().boolean("align_corners");
   NodeRule rule;
   rule.value = node.value(0);

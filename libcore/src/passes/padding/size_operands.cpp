@@ -29,11 +29,13 @@ bool can_be_operand(const Json& node, std::string_view attribute) {
   if (op == nullptr || !op->starts_with("aten.") || inputs == nullptr) return false;
   const std::string_view name = functional_name(*op);
   if (attribute == "fill_value") return name == "full" && inputs->empty();
+  if (attribute == "start") return name == "arange" && inputs->empty();
   return attribute == "other" && inputs->size() == 1 &&
          std::find(kOps.begin(), kOps.end(), name) != kOps.end();
 }
 
-void write_size_operands(Graph& graph, const PaddedSizes& sizes, const SizeOperands& numbers) {
+void write_size_operands(Graph& graph, const PaddedSizes& sizes, const TensorSizes& shapes,
+                         const SizeOperands& numbers, AddedSizes& added) {
   if (numbers.empty()) return;
   GraphEditor editor(graph);
   SizeNodes nodes(graph, sizes, editor);
@@ -51,7 +53,25 @@ void write_size_operands(Graph& graph, const PaddedSizes& sizes, const SizeOpera
     }
     Json copy = editor.json(id);
     Json& attrs = *find_member(copy, "attrs");
-    if (node.inputs.empty()) {
+    if (functional_name(node.op_type) == "arange") {
+      // start + i * step
+      const std::string line = editor.unique_name(result.name + ":rows");
+      const Json* step = find_member(attrs, "step");
+      nodes.insert_before(
+          id,
+          {{"name", line},
+           {"op_type", "aten.arange.start_step"},
+           {"inputs", Json::array()},
+           {"outputs", Json::array({tensor_mention(line, result.shape, dtype)})},
+           {"attrs",
+            {{"start", 0}, {"end", result.shape[0]}, {"dtype", std::string(dtype_name(dtype))}}}});
+      added[line] = shapes.of(node.outputs.front());
+      Json& rows = number;
+      set_member(copy, "op_type", "aten.add.Tensor");
+      set_member(copy, "inputs",
+                 Json::array({rows, tensor_mention(line, result.shape, dtype, {line, 0})}));
+      set_member(copy, "attrs", {{"alpha", step == nullptr ? Json(1) : *step}});
+    } else if (node.inputs.empty()) {
       set_member(copy, "op_type", "aten.expand.default");
       set_member(copy, "inputs", Json::array({number}));
       set_member(copy, "attrs", {{"size", result.shape}});

@@ -7,7 +7,7 @@
 
 #include "npu/ir/graph.hpp"
 #include "npu/support/json.hpp"
-#include "passes/padding/padded_sizes.hpp"
+#include "passes/padding/rewrite_rows.hpp"
 
 namespace npu::padding {
 
@@ -18,6 +18,7 @@ using SizeOperands = std::map<std::string, SizeExpression, std::less<>>;
 bool can_be_operand(const Json& node, std::string_view attribute);
 
 /// Makes operands of numbers that are the valid sizes then. Ids change, names stay.
-void write_size_operands(Graph& graph, const PaddedSizes& sizes, const SizeOperands& numbers);
+void write_size_operands(Graph& graph, const PaddedSizes& sizes, const TensorSizes& shapes,
+                         const SizeOperands& numbers, AddedSizes& added);
 
 }  // namespace npu::padding

@@ -168,6 +168,8 @@ class PaddingVerifier {
       refuse(id, "its rows count from the end, where the padding is");
     } else if (rule.rewriting == padding::Rewriting::kMovedRows) {
       refuse(id, "it joins or parts rows of padded sizes, and moves their padding among them");
+    } else if (rule.rewriting == padding::Rewriting::kResampled) {
+      refuse(id, "its results lie between other rows of the operand for each size");
     } else if (rule.rewriting == padding::Rewriting::kLastState) {
       refuse(id, "its last state, which is read, is that behind the padding");
     }

@@ -243,6 +243,46 @@ TEST_CASE("a view that parts a size in front of its rows", "[padding]") {
               {{"S", 3}}, all_up_to(3));
 }
 
+TEST_CASE("images that are resized to sizes which are no multiples", "[padding]") {
+  check_sizes(R"(
+    size H 2..7; size W 2..6; input x [2,3,H,W]; weight grid [1,3,4,3]; weight line [1,3,5]
+    p = upsample_bilinear2d(grid) [1,3,H,W] {"output_size": ["H", "W"], "align_corners": false}
+    y = add.Tensor(x, p) [2,3,H,W]
+    m = max_pool2d(y) [2,3,"H // 2","W // 2"] {"kernel_size": [2, 2], "stride": [2, 2]}
+    u = upsample_bilinear2d(m) [2,3,H,W] {"output_size": ["H", "W"], "align_corners": true}
+    v = upsample_bilinear2d(m) [2,3,H,W] {"output_size": ["H", "W"], "align_corners": false}
+    f = upsample_bilinear2d(y) [2,3,3,1] {"output_size": [3, 1], "align_corners": false}
+    g = upsample_bilinear2d(y) [2,3,1,5] {"output_size": [1, 5], "align_corners": true}
+    l = upsample_linear1d(line) [1,3,W] {"output_size": ["W"], "align_corners": true}
+    output u; output v; output f; output g; output l)",
+              {{"H", 7}, {"W", 6}},
+              {{{"H", 2}, {"W", 2}},
+               {{"H", 3}, {"W", 5}},
+               {{"H", 6}, {"W", 4}},
+               {{"H", 5}, {"W", 6}},
+               {{"H", 7}, {"W", 6}}});
+}
+
+TEST_CASE("positions that count from a size down", "[padding]") {
+  check_sizes(R"(
+    size S 1..7; input x [S,3]
+    i = arange.start_step() ["2*S - 1"] int64 {"start": "S - 1", "end": "0 - S", "step": -1, "dtype": "torch.int64"}
+    f = arange.start_step() ["2*S - 1"] {"start": "S - 1", "end": "0 - S", "step": -1, "dtype": "torch.float32"}
+    t = to.dtype(i) ["2*S - 1"] {"dtype": "torch.float32"}
+    a = add.Tensor(t, f) ["2*S - 1"] {"alpha": 1}
+    c = view(a) ["2*S - 1",1] {"size": ["2*S - 1", 1]}
+    p = expand(c) ["2*S - 1",3] {"size": ["2*S - 1", 3]}
+    s = transpose.int(p) [3,"2*S - 1"] {"dim0": 0, "dim1": 1}
+    b = matmul(x, s) [S,"2*S - 1"]
+    z = constant_pad_nd(b) [S,"2*S"] {"pad": [1, 0], "value": 0}
+    v = view(z) ["2*S",S] {"size": ["2*S", "S"]}
+    w = slice.Tensor(v) ["2*S - 1",S] {"dim": 0, "start": 1, "end": "2*S", "step": 1}
+    r = view(w) [S,"2*S - 1"] {"size": ["S", "2*S - 1"]}
+    y = slice.Tensor(r) [S,S] {"dim": 1, "start": 0, "end": "S", "step": 1}
+    output y)",
+              {{"S", 7}}, all_up_to(7));
+}
+
 TEST_CASE("indices that count from the end of what is valid", "[padding]") {
   check_sizes(R"(
     size S 1..9; input x [2,S,3]
