@@ -67,7 +67,7 @@ enum class Rewriting : std::uint8_t {
   kIndices,        ///< indices that may count from the end: as ones from the front
   kAttentionMask,  ///< an attention over padded keys without a mask
   kMovedRows,      ///< a view that joins or parts padded sizes: rows at places that are computed
-  kResampled,      ///< a linear resampling between sizes that vary: two rows, weighed, of each
+  kResampled,      ///< a resampling between sizes that vary: rows around each place, weighed
 };
 
 /// Dimensions [begin, end) of an operand and of a result that have the same elements in order.

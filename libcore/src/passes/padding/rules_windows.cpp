@@ -265,8 +265,9 @@ bool states_factor(const PaddedNode& node, std::size_t spatial, std::size_t i,
   return !stated || *stated == static_cast<double>(factor);
 }
 
-bool is_linear(std::string_view op_type) {
-  return op_type.find("linear") != std::string_view::npos && !op_type.starts_with("aten._");
+bool is_weighed(std::string_view op_type) {
+  return (op_type.find("linear") != std::string_view::npos || is_cubic(op_type)) &&
+         !op_type.starts_with("aten._");
 }
 
 // Whether each dimension has as many rows for a row at all sizes, and all lie alike.
@@ -320,7 +321,8 @@ NodeRule resample_rule(const PaddedNode& node) {
     return refuse_rule("there is no padding rule for this form of resampling");
   }
   const bool is_nearest = op_type.find("nearest") != std::string::npos;
-  if (is_linear(op_type) && !keeps_factors(node, spatial) && !states_factors(node, spatial)) {
+  if (is_weighed(op_type) && node.operand_info(0).dtype == DType::kFloat32 &&
+      !keeps_factors(node, spatial) && !states_factors(node, spatial)) {
     return resampled_rule(node);
   }
   const bool aligns = !is_nearest && node.bound().boolean("align_corners");

@@ -254,7 +254,10 @@ TEST_CASE("images that are resized to sizes which are no multiples", "[padding]"
     f = upsample_bilinear2d(y) [2,3,3,1] {"output_size": [3, 1], "align_corners": false}
     g = upsample_bilinear2d(y) [2,3,1,5] {"output_size": [1, 5], "align_corners": true}
     l = upsample_linear1d(line) [1,3,W] {"output_size": ["W"], "align_corners": true}
-    output u; output v; output f; output g; output l)",
+    c = upsample_bicubic2d(grid) [1,3,H,W] {"output_size": ["H", "W"], "align_corners": false}
+    d = upsample_bicubic2d(m) [2,3,H,W] {"output_size": ["H", "W"], "align_corners": true}
+    e = upsample_bicubic2d(y) [2,3,3,4] {"output_size": [3, 4], "align_corners": false}
+    output c; output d; output e; output u; output v; output f; output g; output l)",
               {{"H", 7}, {"W", 6}},
               {{{"H", 2}, {"W", 2}},
                {{"H", 3}, {"W", 5}},
