@@ -10,6 +10,7 @@ argument.
 
 import copy
 import itertools
+import math
 import random
 import re
 
@@ -20,6 +21,7 @@ from export.errors import UserError
 from export.sizes import Size, parse_size
 
 MOST_DIVISOR = 64  # of divisions that are looked for
+MOST_FACTORS = 64  # sizes that are looked at as factors of products of three
 FEWEST = 6  # sizes at which a model is exported: three that follow each other, which catch roundings, and others
 
 
@@ -161,6 +163,7 @@ class Unification:
     def __init__(self, sizes, stated):
         self.points = [sizes.values(index) for index in range(sizes.count)]
         self.names = list(sizes.symbols)
+        self.steps = {name: symbol.step for name, symbol in sizes.symbols.items()}
         self.stated = stated  # sizes by name of a tensor, as torch.export states them
         self.known = {}  # sizes by their numbers at the points
         self.shapes = {}  # those found, by name of a tensor
@@ -255,7 +258,7 @@ class Unification:
         for size in hints:
             if size is not None and self.numbers(size) == tuple(numbers):
                 return self.note(size)
-        for find in (self.known.get, self.sum_of_symbols, self.of_known, self.quotient):
+        for find in (self.known.get, self.sum_of_symbols, self.of_known, self.quotient, self.of_products):
             found = find(tuple(numbers))
             if found is not None:
                 return self.note(found)
@@ -327,14 +330,45 @@ class Unification:
         return None
 
     def quotient(self, numbers):
-        """(S + b) // c of one symbol, if the numbers leave one choice."""
+        """(S + b) // c of one symbol, if the numbers leave one choice, or are the same share of each multiple of its step."""
         fits = []
         for divisor, name in itertools.product(range(2, MOST_DIVISOR + 1), self.names):
             # n*c <= S + b < n*c + c at every point.
             low = max(n * divisor - point[name] for n, point in zip(numbers, self.points))
             high = min(n * divisor + divisor - 1 - point[name] for n, point in zip(numbers, self.points))
+            if self.steps[name] % divisor == 0 and high - low == divisor - 1:
+                return (Size.symbol(name) + (high - high % divisor)) // divisor
             fits += [(Size.symbol(name) + offset) // divisor for offset in range(low, high + 1)]
         return fits[0] if len(fits) == 1 else None
+
+    def of_products(self, numbers):
+        """A product of two or three known sizes, or a part of it, as of tiles of images that are rows."""
+        known = [(values, size) for values, size in self.known.items() if all(values)][:MOST_FACTORS]
+        products = {}
+        for (one, x), (two, y) in itertools.combinations_with_replacement(known, 2):
+            values = [a * b for a, b in zip(one, two)]
+            own = math.gcd(*values)
+            products.setdefault(tuple(value // own for value in values), (x, y, own))
+
+        def find(values):
+            factor = math.gcd(*values)
+            found = products.get(tuple(value // factor for value in values)) if factor else None
+            divisor = found[2] // math.gcd(factor, found[2]) if found else MOST_DIVISOR + 1
+            if divisor > MOST_DIVISOR:
+                return None
+            product = found[0] * found[1] * (factor // math.gcd(factor, found[2]))
+            return product if divisor == 1 else product // divisor
+
+        rests = [(1, numbers)] + [
+            (size, [n // value for n, value in zip(numbers, values)])
+            for values, size in known
+            if not any(n % value for n, value in zip(numbers, values))
+        ]
+        for size, rest in rests:
+            found = find(rest)
+            if found is not None:
+                return found * size
+        return None
 
 
 def line_through(values, numbers):

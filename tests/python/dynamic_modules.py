@@ -101,6 +101,22 @@ class Scaled(nn.Module):
         return rows.sum(0) / rows.shape[0], F.pad(rows, (0, 0, 0, rows.shape[0]))
 
 
+class Windows(nn.Module):
+    """Windows of an image as rows of a batch, and back, behind a convolution with a stride."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.mix = nn.Conv2d(3, 6, 2, 2), nn.Linear(6, 6)
+
+    def forward(self, image):
+        x = self.down(image).permute(0, 2, 3, 1)
+        batch, height, width, channels = x.shape
+        x = x.reshape(batch, height // 4, 4, width // 4, 4, channels).transpose(2, 3)
+        y = self.mix(x.reshape(-1, 16, channels).softmax(1))
+        y = y.reshape(batch, height // 4, width // 4, 4, 4, channels).transpose(2, 3)
+        return y.reshape(batch, height, width, channels)
+
+
 class Root(nn.Module):
     """A number that follows no size as an integer."""
 
@@ -144,6 +160,10 @@ def decoder():
 
 def scaled():
     return Scaled(), (torch.randn(7, 3),)
+
+
+def windows():
+    return Windows(), (torch.randn(2, 3, 16, 24),)
 
 
 def root():

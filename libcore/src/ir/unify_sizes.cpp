@@ -166,8 +166,8 @@ class SizeFinder {
     return std::nullopt;
   }
 
-  // (S + b) // c, if the numbers leave one choice, or choices that are the same for each size: then
-  // with a multiple of c.
+  // (S + b) // c, if the numbers leave one choice, or are the same share of each size: then with a
+  // multiple of c.
   std::optional<SizeExpression> quotient(const Numbers& numbers) const {
     std::optional<SizeExpression> found;
     for (std::size_t s = 0; s < names_.size(); ++s) {
@@ -184,7 +184,8 @@ class SizeFinder {
         }
         if (low > high) continue;
         if (steps_[s] % divisor == 0 && high - low == divisor - 1) {
-          low = high = high - ((high % divisor) + divisor) % divisor;
+          const std::int64_t offset = high - ((high % divisor) + divisor) % divisor;
+          return (SizeExpression::symbol(name) + offset).floor_divide(divisor);
         }
         if (low < high || found) return std::nullopt;
         found = (SizeExpression::symbol(name) + low).floor_divide(divisor);
