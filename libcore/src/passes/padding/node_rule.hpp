@@ -61,6 +61,7 @@ struct TailNeed {
 enum class Rewriting : std::uint8_t {
   kNone,
   kMean,           ///< a sum, divided by the number of valid rows
+  kVariance,       ///< a mean of rows, and what they are above or below it
   kLastRow,        ///< an index that counts from the end
   kRowsFromEnd,    ///< rows that are counted from it
   kLastState,      ///< of a recurrence, which is the last valid row of its results

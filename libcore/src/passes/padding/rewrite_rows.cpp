@@ -15,6 +15,7 @@
 #include "ops/moved_ops.hpp"
 #include "ops/op_catalogue.hpp"
 #include "ops/op_name.hpp"
+#include "passes/padding/rule_parts.hpp"
 #include "passes/padding/size_nodes.hpp"
 #include "passes/padding/state_readers.hpp"
 
@@ -37,6 +38,8 @@ class RowRewriter {
     switch (rule.rewriting) {
       case Rewriting::kMean:
         return rewrite_mean(id);
+      case Rewriting::kVariance:
+        return rewrite_variance(id, variance_correction(bound));
       case Rewriting::kLastRow:
         return rewrite_last_row(id, rule);
       case Rewriting::kRowsFromEnd:
@@ -87,47 +90,99 @@ class RowRewriter {
   static std::string type_text(DType dtype) { return std::string(dtype_name(dtype)); }
 
   void rewrite_mean(NodeId id) {
-    const Node& node = graph_.node(id);
-    const TensorId operand = node.inputs.front();
-    const TensorInfo& result = graph_.tensor(node.outputs.front());
-    const SizeShape& shape = shapes_.of(operand);
-    // All that are not in the result are reduced, where it has as many dimensions they are 1.
-    std::vector<char> is_kept(shape.size(), 0);
-    const bool keeps = result.shape.size() == shape.size();
-    Json dims = Json::array();
-    SizeExpression count(1);
-    for (const std::int64_t dim : reduced(node)) is_kept[index_of(dim)] = 1;
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      if (is_kept[d] == 0) continue;
-      dims.push_back(d);
-      count = count * shape[d];
-    }
-    const Json sum = insert(id, result.name + ":sum", "aten.sum.dim_IntList",
-                            Json::array({mention(operand)}), {{"dim", dims}, {"keepdim", keeps}},
-                            shapes_.of(node.outputs.front()), result.shape, result.dtype);
-    const Json rows = nodes_.value(count);
-    const std::string name = "size." + count.text() + "." + type_text(result.dtype);
-    const Json number = nodes_.add(name, "aten._to_copy.default", Json::array({rows}),
-                                   {{"dtype", type_text(result.dtype)}}, {}, result.dtype);
-    replace(id, "aten.div.Tensor", Json::array({sum, number}), Json::object());
+    const Reduced reduced = reduced_by(id);
+    replace(id, "aten.div.Tensor",
+            Json::array({sum_of(id, mention(graph_.node(id).inputs.front()), reduced),
+                         number(reduced.count, result(id).dtype)}),
+            Json::object());
   }
 
-  std::vector<std::int64_t> reduced(const Node& node) const {
+  // By its definition. The mean in it is one for the next round.
+  void rewrite_variance(NodeId id, double correction) {
+    const Reduced reduced = reduced_by(id);
+    const TensorId operand = graph_.node(id).inputs.front();
+    const TensorInfo& source = graph_.tensor(operand);
+    SizeShape kept = shapes_.of(operand);
+    Shape numbers = source.shape;
+    for (const Json& dim : reduced.dims) {
+      kept[dim.get<std::size_t>()] = SizeExpression(1);
+      numbers[dim.get<std::size_t>()] = 1;
+    }
+    const std::string& name = result(id).name;
+    const auto each = [&](const char* what, const char* op_type, Json a, Json b) {
+      return insert(id, name + what, op_type, Json::array({std::move(a), std::move(b)}),
+                    Json::object(), shapes_.of(operand), source.shape, source.dtype);
+    };
+    const Json mean =
+        insert(id, name + ":mean", "aten.mean.dim", Json::array({mention(operand)}),
+               {{"dim", reduced.dims}, {"keepdim", true}}, kept, numbers, source.dtype);
+    const Json above = each(":above", "aten.sub.Tensor", mention(operand), mean);
+    const Json sum = sum_of(id, each(":square", "aten.mul.Tensor", above, above), reduced);
+    const Json count =
+        number(reduced.count - static_cast<std::int64_t>(correction), result(id).dtype);
+    if (functional_name(graph_.node(id).op_type) == "var") {
+      return replace(id, "aten.div.Tensor", Json::array({sum, count}), Json::object());
+    }
+    const Json variance =
+        insert(id, name + ":variance", "aten.div.Tensor", Json::array({sum, count}), Json::object(),
+               shapes_.of(result_of(id)), result(id).shape, result(id).dtype);
+    replace(id, "aten.sqrt.default", Json::array({variance}), Json::object());
+  }
+
+  TensorId result_of(NodeId id) const { return graph_.node(id).outputs.front(); }
+  const TensorInfo& result(NodeId id) const { return graph_.tensor(result_of(id)); }
+
+  // Dimensions that a node reduces, whether they stay as 1, and how many rows that are.
+  struct Reduced {
+    Json dims = Json::array();
+    bool keeps = false;
+    SizeExpression count{1};
+  };
+
+  Reduced reduced_by(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const SizeShape& shape = shapes_.of(node.inputs.front());
+    Reduced reduced;
+    // All that are not in the result are reduced, where it has as many dimensions they are 1.
+    reduced.keeps = result(id).shape.size() == shape.size();
+    std::vector<char> is_reduced(shape.size(), 0);
+    for (const std::int64_t dim : dims_of(node)) is_reduced[index_of(dim)] = 1;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (is_reduced[d] == 0) continue;
+      reduced.dims.push_back(d);
+      reduced.count = reduced.count * shape[d];
+    }
+    return reduced;
+  }
+
+  Json sum_of(NodeId id, Json operand, const Reduced& reduced) {
+    return insert(id, result(id).name + ":sum", "aten.sum.dim_IntList",
+                  Json::array({std::move(operand)}),
+                  {{"dim", reduced.dims}, {"keepdim", reduced.keeps}}, shapes_.of(result_of(id)),
+                  result(id).shape, result(id).dtype);
+  }
+
+  // A size as a float.
+  Json number(const SizeExpression& size, DType dtype) {
+    const Json rows = nodes_.value(size);
+    return nodes_.add("size." + size.text() + "." + type_text(dtype), "aten._to_copy.default",
+                      Json::array({rows}), {{"dtype", type_text(dtype)}}, {}, dtype);
+  }
+
+  std::vector<std::int64_t> dims_of(const Node& node) const {
     const auto rank = static_cast<std::int64_t>(graph_.tensor(node.inputs.front()).shape.size());
     std::vector<std::int64_t> dims;
-    if (functional_name(node.op_type) == "mean") {
-      const BoundNode bound(graph_, node, find_op(node.op_type)->schema);
-      if (const BoundArgument* found = bound.find("dim");
-          found != nullptr && found->kind == BoundArgument::Kind::kValue &&
-          !found->value.is_null()) {
-        dims = bound.integers("dim");
-      }
-      for (std::int64_t& dim : dims) dim += dim < 0 ? rank : 0;
-      if (!dims.empty()) return dims;
+    const bool is_pool = spatial_rank(node.op_type) > 0;
+    const BoundNode bound(graph_, node, find_op(node.op_type)->schema);
+    if (const BoundArgument* found = is_pool ? nullptr : bound.find("dim");
+        found != nullptr && found->kind == BoundArgument::Kind::kValue && !found->value.is_null()) {
+      dims = bound.integers("dim");
     }
-    const std::int64_t first =
-        functional_name(node.op_type) == "mean" ? 0 : rank - spatial_rank(node.op_type);
-    for (std::int64_t d = first; d < rank; ++d) dims.push_back(d);
+    for (std::int64_t& dim : dims) dim += dim < 0 ? rank : 0;
+    if (!dims.empty()) return dims;
+    for (std::int64_t d = is_pool ? rank - spatial_rank(node.op_type) : 0; d < rank; ++d) {
+      dims.push_back(d);
+    }
     return dims;
   }
 

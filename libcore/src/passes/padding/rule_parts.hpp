@@ -60,6 +60,9 @@ std::string fixed_size_text(std::size_t operand, std::int32_t dim);
 /// "'S'" of a size that varies, for messages.
 std::string quoted_size(const SizeExpression& size);
 
+/// What a variance or standard deviation takes off the number of rows that it divides by.
+double variance_correction(const BoundNode& node);
+
 /// The dimensions of a reduction, and what each dimension of the operand is in the result: -1 if
 /// it is gone.
 struct ReducedDims {

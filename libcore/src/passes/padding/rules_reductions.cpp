@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of ops that bring rows together: norms, softmax, sums, extremes, scans, recurrent nets.
 // Along other dimensions they treat rows alike. O(rank) for a node.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -15,6 +17,11 @@ namespace {
 std::int32_t same_place(std::int32_t dim) { return dim; }
 
 }  // namespace
+
+double variance_correction(const BoundNode& node) {
+  if (node.find("unbiased") != nullptr) return node.boolean("unbiased") ? 1 : 0;
+  return node.is_none("correction") ? 1 : node.number("correction");
+}
 
 ReducedDims reduced_dims(const PaddedNode& node, std::size_t operand,
                          const std::vector<std::int32_t>& dims) {
@@ -107,12 +114,17 @@ NodeRule sum_rule(const PaddedNode& node) {
   }
   const ReducedDims reduced = reduced_dims(node, 0, dims);
   const bool is_log_sum = name == "logsumexp";
+  const bool is_variance = name == "var" || name == "std";
   bool is_padded = false;
   for (std::int32_t d = 0; d < rank; ++d) {
     if (reduced.is_reduced[index_of(d)] == 0 || !node.operand_varies(0, d)) continue;
     is_padded = true;
-    rule.needs.push_back(is_log_sum ? need_at({0, d}, {kLowests}, Fill::kLowest)
-                                    : need_at({0, d}, {kZeros}, Fill::kZero));
+    if (is_variance) {
+      rule.consumed.push_back({0, d});
+    } else {
+      rule.needs.push_back(is_log_sum ? need_at({0, d}, {kLowests}, Fill::kLowest)
+                                      : need_at({0, d}, {kZeros}, Fill::kZero));
+    }
   }
   const bool is_mean = name == "mean" || name.find("adaptive") != std::string_view::npos;
   const bool is_sum =
@@ -125,7 +137,13 @@ NodeRule sum_rule(const PaddedNode& node) {
                          quoted_size(node.operand(0)[index_of(d)]));
     }
   }
-  if (is_padded && !is_mean && !is_sum && !is_log_sum) {
+  if (is_padded && is_variance) {
+    const double correction = variance_correction(node.bound());
+    if (correction != 0 && correction != 1) {
+      return refuse_rule(fmt::format("its correction is {}, expected 0 or 1", correction));
+    }
+    rule.rewriting = Rewriting::kVariance;
+  } else if (is_padded && !is_mean && !is_sum && !is_log_sum) {
     return refuse_rule(std::string(name) + " over a size that varies has no padding rule");
   }
   const Keep zero = is_sum || is_mean ? Keep::kAll : Keep::kNo;

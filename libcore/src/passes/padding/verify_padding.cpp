@@ -160,6 +160,8 @@ class PaddingVerifier {
   void check_needs(NodeId id, const Node& node, const NodeRule& rule) {
     if (rule.rewriting == padding::Rewriting::kMean) {
       refuse(id, "a mean over a padded size divides by the capacity");
+    } else if (rule.rewriting == padding::Rewriting::kVariance) {
+      refuse(id, "a variance over a padded size counts the padding");
     } else if (rule.rewriting == padding::Rewriting::kAttentionMask) {
       refuse(id, "an attention over padded keys has no mask for them");
     } else if (rule.rewriting == padding::Rewriting::kIndices) {

@@ -112,6 +112,36 @@ std::vector<SizeBindings> all_up_to(std::int64_t capacity) {
 
 }  // namespace
 
+TEST_CASE("means and deviations over time", "[padding]") {
+  const std::string deviation =
+      GENERATE("var.correction(h) [2,3] {\"dim\": [-1], \"correction\": 1}",
+               "std.correction(h) [2,3] {\"dim\": [2]}",
+               "std.dim(h) [2,3] {\"dim\": [2], \"unbiased\": true}",
+               "var.dim(h) [2,3] {\"dim\": [2], \"unbiased\": false}");
+  check_sizes(R"(
+    size S 2..12; input x [2,4,S]; weight w [3,4,1]
+    h = conv1d(x, w) [2,3,S]
+    m = mean.dim(h) [2,3] {"dim": [2]}
+    v = )" + deviation +
+                  R"(
+    y = cat(m, v) [2,6] {"dim": 1}; output y)",
+              {{"S", 12}}, {{{"S", 2}}, {{"S", 7}}, {{"S", 12}}});
+}
+
+TEST_CASE("rows scaled by a deviation along them", "[padding]") {
+  check_sizes(R"(
+    size B 1..6; size S 2..9; input x [B,S,3]
+    m = mean.dim(x) [B,1,3] {"dim": [1], "keepdim": true}
+    v = std.correction(x) [B,1,3] {"dim": [1], "correction": 0, "keepdim": true}
+    c = sub.Tensor(x, m) [B,S,3]
+    e = add.Scalar(v) [B,1,3] {"other": 0.01}
+    n = div.Tensor(c, e) [B,S,3]
+    a = var.default(n) [] {"unbiased": true}
+    y = mul.Tensor(n, a) [B,S,3]; output y)",
+              {{"B", 6}, {"S", 9}},
+              {{{"B", 6}, {"S", 9}}, {{"B", 1}, {"S", 2}}, {{"B", 4}, {"S", 5}}});
+}
+
 TEST_CASE("a text encoder with positions, a mask and a mean", "[padding]") {
   check_sizes(R"(
     size S 1..12; input ids [2,S] int64; input mask [2,1,1,S]; weight table [7,8]
