@@ -83,6 +83,30 @@ TEST_CASE("onednn computes an RMS norm that is written out in one kernel", "[one
   check_bfloat16(graph, 2e-2);
 }
 
+TEST_CASE("onednn normalizes rows that are parts of longer ones", "[onednn][compiler]") {
+  // Columns, a head of several, rows of several planes, and all of these at a time.
+  struct Case {
+    std::int64_t dim;
+    std::int64_t size;
+    Shape shape;
+    std::size_t normalized;
+  };
+  const Case one = GENERATE(Case{3, 8, {2, 4, 6, 8}, 1}, Case{1, 1, {2, 1, 6, 12}, 1},
+                            Case{2, 1, {2, 4, 1, 12}, 1}, Case{2, 3, {2, 4, 3, 12}, 2},
+                            Case{1, 2, {2, 2, 6, 12}, 3}, Case{3, 1, {2, 4, 6, 1}, 2});
+  const std::string norm = GENERATE("aten.layer_norm.default", "aten.rms_norm.default");
+  const Shape width(one.shape.end() - static_cast<std::ptrdiff_t>(one.normalized), one.shape.end());
+  GraphBuilder graph;
+  graph.input("x", {2, 4, 6, 12}).weight("w", width);
+  graph.node("s", "aten.slice.Tensor", {"x"}, one.shape,
+             {{"dim", one.dim}, {"start", 1}, {"end", 1 + one.size}});
+  graph.node("y", norm, {"s", "p_w"}, one.shape, {{"normalized_shape", width}, {"eps", 1e-5}});
+  graph.output("y");
+  CompiledGraph compiled(graph);
+  INFO(norm << " of " << one.size << " along " << one.dim);
+  CHECK(compiled.error_against_cpu() < 1e-5);
+}
+
 TEST_CASE("onednn normalizes behind any permutation", "[onednn][compiler]") {
   const std::vector<int> order = GENERATE(std::vector{0, 3, 1, 2}, std::vector{0, 2, 3, 1},
                                           std::vector{3, 2, 1, 0}, std::vector{1, 0, 3, 2});

@@ -154,9 +154,10 @@ void lower_layer_norm(Lowering& lowering, const GroupContext& context, const Bou
   auto flags = normalization_flags::none;
   if (weight) flags |= normalization_flags::use_scale;
   if (bias) flags |= normalization_flags::use_shift;
-  // Rows that do not lie together, such as those of a transposed picture, have a plain loop only.
-  Value source = lowering.reshaped(lowering.operand(input, context.compute_type), {rows, width});
-  if (strides_of(source.layout)[1] != 1) source = lowering.plain(source);
+  // oneDNN takes rows to follow each other, whatever stride they have, and has a plain loop only
+  // for elements that lie apart, such as those of a transposed picture.
+  const Value source = lowering.plain(
+      lowering.reshaped(lowering.operand(input, context.compute_type), {rows, width}));
   const dnnl::layer_normalization_forward::desc descriptor(
       dnnl::prop_kind::forward_inference, source.layout, static_cast<float>(node.number("eps")),
       flags);
