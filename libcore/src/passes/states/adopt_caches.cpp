@@ -3,9 +3,9 @@
 //
 // Input:  a template in which outputs are inputs with new rows behind them.
 // Output: a document in which these are states (adopter.cpp).
-// Stacks of caches are taken apart, turned ones are straightened, sizes of batches become 1, the
-// capacity is chosen, and detours are taken out first; what an encoder's source gives is bound
-// before and becomes states behind. O(nodes).
+// Stacks of caches are taken apart, turned ones are straightened, equations become products, sizes
+// of batches become 1, the capacity is chosen, and detours are taken out first; what an encoder's
+// source gives is bound before and becomes states behind. O(nodes).
 #include "passes/states/adopt_caches.hpp"
 
 #include <string>
@@ -15,6 +15,7 @@
 #include "passes/states/adopter.hpp"
 #include "passes/states/decoder_inputs.hpp"
 #include "passes/states/plain_decoder.hpp"
+#include "passes/states/products/write_products.hpp"
 #include "passes/states/source_inputs.hpp"
 #include "passes/states/straighten_caches.hpp"
 #include "passes/states/unstack_caches.hpp"
@@ -42,6 +43,7 @@ std::optional<Json> adopt_written(const Template& model, const AdoptOptions& opt
   std::vector<std::string> reasons;
   auto plain = unstack_caches(model, others, reasons);
   if (!plain) plain = straighten_caches(model);
+  if (!plain) plain = write_products(model);
   if (plain) {
     const Template caches = Template::read(*std::move(plain), model.file(), diagnostics);
     if (diagnostics.has_errors()) return std::nullopt;

@@ -334,4 +334,24 @@ TEST_CASE("adopted: the number of rows as a number", "[states]") {
     y = scaled_dot_product_attention(less, k, v, shown) [1,4,T,4])"));
 }
 
+TEST_CASE("adopted: an attention of equations", "[states]") {
+  const auto attended = [](const std::string& keys, const std::string& values) {
+    return R"(scores = einsum(q, k) )" + keys + R"(
+    masked = where.ScalarOther(shown, scores) [1,4,T,"P + T"] {"other": "-inf"}
+    shares = softmax.int(masked) [1,4,T,"P + T"] {"dim": -1}
+    )" + values;
+  };
+  const std::string keys =
+      R"([1,4,T,"P + T"] {"equation": "bhqd,bhkd->bhqk", "_tensor_list_sizes": [2]})";
+  const Json adopted = compare(decoder(
+      kCausal, attended(keys, R"(y = einsum(shares, v) [1,4,T,4] )"
+                              R"({"equation": "bhqk,bhkd->bhqd", "_tensor_list_sizes": [2]})")));
+  CHECK_THAT(adopted.dump(), Catch::Contains("aten.scaled_dot_product_attention.default"));
+  // Values first, and rows of heads behind one another.
+  compare(
+      decoder(kCausal, attended(keys, R"(z0 = einsum(v, shares) [1,T,4,4] )"
+                                      R"({"equation": "bhkd,bhqk->bqhd", "_tensor_list_sizes": [2]}
+    y = permute(z0) [1,4,T,4] {"dims": [0, 2, 1, 3]})")));
+}
+
 }  // namespace npu::adopted_test
