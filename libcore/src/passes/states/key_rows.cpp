@@ -6,6 +6,7 @@
 #include "passes/states/key_rows.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "ops/hidden_score.hpp"
@@ -250,11 +251,15 @@ class RuleFinder {
     if (!form) return refused(reason);
     const bool hides = hides_score(form->hidden, model_.graph().tensor(self).dtype);
     if (hides && is_added) return along(kHidden, *axis, self);
-    if (!hides && form->hidden < 0) {
+    if (!hides && form->hidden < 0 && !takes_lowered()) {
       return refused("hides keys by adding no less than " + std::to_string(form->hidden));
     }
     return along(axis->rows, *axis, self);
   }
+
+  /// Whether scores may be made low and no more, such as -10000: the softmax of what has grown gets
+  /// a mask for the rows that no step has written.
+  bool takes_lowered() const { return !model_.caches().is_fixed; }
 
   KeyRule scaled() const {
     const KeyAxis* a = keys("self");
@@ -301,6 +306,9 @@ class RuleFinder {
       return along(kHidden, *axis, self);
     }
     if (number && *number == 0) return along(kZero, *axis, self);
+    if (number && std::isfinite(*number) && axis->rows == kFinite && takes_lowered()) {
+      return along(kFinite, *axis, self);
+    }
     return refused("puts something into scores that it hides which is not the lowest number");
   }
   /// A number, or the one number of a tensor.

@@ -334,6 +334,23 @@ TEST_CASE("adopted: the number of rows as a number", "[states]") {
     y = scaled_dot_product_attention(less, k, v, shown) [1,4,T,4])"));
 }
 
+TEST_CASE("adopted: scores that a mask makes low and no more", "[states]") {
+  // As GPT and CTRL had it; what no step has written is hidden beside it.
+  const std::string least = R"(
+    full = full() [T,"P + T"] {"size": ["T", "P + T"], "fill_value": -10000.0}
+    upper = triu(full) [T,"P + T"] {"diagonal": "P + 1"})";
+  const std::string scores = R"(turned = transpose.int(k) [1,4,4,"P + T"] {"dim0": 2, "dim1": 3}
+    scores = matmul(q, turned) [1,4,T,"P + T"]
+    masked = )";
+  const std::string behind = R"(
+    shares = softmax.int(masked) [1,4,T,"P + T"] {"dim": -1}
+    y = matmul(shares, v) [1,4,T,4])";
+  compare(decoder("weight none [1]" + least,
+                  scores + R"(add.Tensor(scores, upper) [1,4,T,"P + T"])" + behind));
+  compare(decoder(kCausal, scores + R"(where.ScalarOther(shown, scores) [1,4,T,"P + T"] )" +
+                               R"({"other": -10000.0})" + behind));
+}
+
 TEST_CASE("adopted: an attention of equations", "[states]") {
   const auto attended = [](const std::string& keys, const std::string& values) {
     return R"(scores = einsum(q, k) )" + keys + R"(
