@@ -265,10 +265,70 @@ def position_cases(cases):
     )
 
 
+def multi_head_cases(cases):
+    """ONNX Runtime's attentions: a low number is added where a mask is 0, and new rows are behind those of the past."""
+    parts = lambda x: x.reshape(*x.shape[:2], 4, -1).transpose(0, 2, 1, 3)  # noqa: E731
+    joined = lambda x: x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)  # noqa: E731
+    q, k, v, bias = real(2, 3, 32), real(2, 3, 32), real(2, 3, 32), real(96)
+    past = real(2, 2, 4, 5, 8)
+    turned = [parts(x + b) for x, b in zip((q, k, v), np.split(bias, 3))]
+    all_k, all_v = (np.concatenate([old, new], 2) for old, new in zip(past, turned[1:]))
+    mask = np.ones((2, 8), np.int32)
+    mask[1, :3] = 0
+    square = np.ones((2, 3, 8), np.int32)
+    square[0, 1, 2:5] = 0
+    scores = real(1, 4, 3, 8)
+    for name, given, hidden, attributes in (
+        ("", [], 0, {}),
+        ("causal", [], 0, {"unidirectional": 1, "scale": 0.3}),
+        ("mask", [mask], (1 - mask)[:, None, None] * -1.5, {"mask_filter_value": -1.5}),
+        ("square", [square], (1 - square)[:, None] * -1e4, {}),
+        ("bias", [mask, scores], scores + (1 - mask)[:, None, None] * -1e4, {"unidirectional": 1}),
+    ):
+        y = attention(
+            turned[0], all_k, all_v, np.asarray(hidden, np.float64), attributes.get("scale"),
+            causal="unidirectional" in attributes, offset=5,
+        )[0]  # fmt: skip
+        cases.add(
+            f"MultiHeadAttention_{name}", "MultiHeadAttention",
+            [q, k, v, bias, *given, *[None] * (2 - len(given)), *past], [joined(y), all_k, all_v], 21,
+            domain="com.microsoft", num_heads=4, **attributes,
+        )  # fmt: skip
+    # Keys and values of a source, as rows and as heads, whose bias is in them; and lengths.
+    k, v = real(2, 6, 32), real(2, 6, 32)
+    y = joined(attention(turned[0], parts(k + bias[32:64]), parts(v + bias[64:]))[0])
+    cases.add("MultiHeadAttention_cross", "MultiHeadAttention", [q, k, v, bias], y, 21, domain="com.microsoft", num_heads=4)
+    y = joined(attention(turned[0], parts(k), parts(v))[0])
+    operands = [q, parts(k), parts(v), bias]
+    cases.add("MultiHeadAttention_heads", "MultiHeadAttention", operands, y, 21, domain="com.microsoft", num_heads=4)
+    lengths = np.array([4, 6], np.int32)
+    y = joined(attention(parts(q), parts(k), parts(v), (np.arange(6) < lengths[:, None])[:, None, None])[0])
+    operands = [q, k, v, None, lengths]
+    cases.add("MultiHeadAttention_lengths", "MultiHeadAttention", operands, y, 21, domain="com.microsoft", num_heads=4)
+    packed = np.stack([x.reshape(2, 6, 4, 8) for x in (k, v)], 3)
+    y = joined(attention(parts(q), parts(k), parts(v))[0])
+    cases.add("MultiHeadAttention_packed", "MultiHeadAttention", [q, packed], y, 21, domain="com.microsoft", num_heads=4)
+    # With the products.
+    x, weight = real(2, 3, 20), real(20, 96)
+    q, k, v = (parts(part) for part in np.split(x @ weight + bias, 3, 2))
+    all_k, all_v = (np.concatenate([old, new], 2) for old, new in zip(past, (k, v)))
+    y = joined(attention(q, all_k, all_v, (1 - mask)[:, None, None] * -1e4, causal=True, offset=5)[0])
+    cases.add(
+        "microsoft_Attention_past", "Attention", [x, weight, bias, mask, past], [y, np.stack([all_k, all_v])], 21,
+        domain="com.microsoft", constants=(1, 2), num_heads=4, unidirectional=1,
+    )  # fmt: skip
+    weight, bias = real(20, 80), real(80)
+    q, k, v = (parts(part) for part in np.split(x @ weight + bias, [32, 64], 2))
+    cases.add(
+        "microsoft_Attention_widths", "Attention", [x, weight, bias], joined(attention(q, k, v)[0]), 21,
+        domain="com.microsoft", constants=(1, 2), num_heads=4, qkv_hidden_sizes=[32, 32, 16],
+    )  # fmt: skip
+
+
 def main(argv):
     return run(
         argv, "Check ops at their edges.",
-        (pool_cases, reduction_cases, empty_cases, norm_cases, attention_window_cases, position_cases),
+        (pool_cases, reduction_cases, empty_cases, norm_cases, attention_window_cases, position_cases, multi_head_cases),
     )
 
 

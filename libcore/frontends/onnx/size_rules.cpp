@@ -311,6 +311,7 @@ SizeRules::Rule SizeRules::rule_of(std::string_view domain, std::string_view op)
                                            {"Pad", &SizeRules::pad},
                                            {"Attention", &SizeRules::attention},
                                            {"GroupQueryAttention", &SizeRules::attention},
+                                           {"MultiHeadAttention", &SizeRules::multi_head},
                                            {"LSTM", &SizeRules::recurrent},
                                            {"GRU", &SizeRules::recurrent},
                                            {"RNN", &SizeRules::recurrent}};
@@ -326,6 +327,7 @@ SizeRules::Rule SizeRules::rule_of(std::string_view domain, std::string_view op)
     return rules;
   }();
   if (!domain.empty() && domain != "com.microsoft") return nullptr;
+  if (!domain.empty() && op == "Attention") return &SizeRules::multi_head;
   const auto found = kRules.find(op);
   return found != kRules.end() ? found->second : nullptr;
 }

@@ -118,6 +118,7 @@ class SizeRules {
   void split();
   void pad();
   void attention();
+  void multi_head();
   void recurrent();
 
   std::string_view bytes_;

@@ -155,6 +155,43 @@ void SizeRules::attention() {
   }
 }
 
+// ONNX Runtime's MultiHeadAttention, with (query, key, value, bias, mask, bias of scores, past key,
+// past value), and its Attention, with (input, weights, bias, mask, stack of the past).
+void SizeRules::multi_head() {
+  const bool is_projected = node_->op_type == "Attention";
+  const Dims* query = shape(0);
+  if (query == nullptr || (query->size() != 3 && query->size() != 5)) return;
+  const Dims* key = is_projected || !has(1) ? query : shape(1);
+  const Dims* value = is_projected || !has(2) ? key : shape(2);
+  if (key == nullptr || value == nullptr) return;
+  const auto rows_of = [](const Dims& dims) { return dims[dims.size() == 4 ? 2 : 1]; };
+  const auto width_of = [&](const Dims& dims) {
+    if (dims.size() == 5) return product(dims[2], dims[4]);
+    return dims.size() == 4 ? product(dims[1], dims[3]) : dims.back();
+  };
+  if (key->size() < 3 || value->size() < 3) return;
+  if (has(1) && has(2) && !is_projected) solver_.equate(rows_of(*key), rows_of(*value));
+  Dim width = width_of(*value);
+  if (is_projected) {
+    const Dims* weight = shape(1);
+    const auto widths = list("qkv_hidden_sizes");
+    const auto whole =
+        weight == nullptr || weight->size() != 2 ? std::nullopt : constant_of((*weight)[1]);
+    width = widths && widths->size() == 3 ? number((*widths)[2])
+            : whole                       ? number(*whole / 3)
+                                          : std::nullopt;
+  }
+  give({(*query)[0], (*query)[1], width});
+  for (std::size_t i = is_projected ? 4 : 6, to = 1; i < (is_projected ? 5U : 8U); ++i, ++to) {
+    const Dims* past = shape(i);
+    if (past == nullptr || past->size() != (is_projected ? 5U : 4U)) continue;
+    Dims present = *past;
+    Dim& rows = present[present.size() - 2];
+    rows = sum(rows, rows_of(*key));
+    give(std::move(present), to);
+  }
+}
+
 void SizeRules::recurrent() {
   const Dims* x = shape(0);
   const Dims* weight = shape(2);

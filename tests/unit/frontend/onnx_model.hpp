@@ -40,6 +40,20 @@ class Proto {
   std::string text_;
 };
 
+/// A value whose dimensions are texts: numbers or names.
+inline Proto named_value(std::string_view name, const std::vector<std::string>& shape,
+                         std::uint64_t type = 1) {
+  Proto dims;
+  for (const std::string& extent : shape) {
+    const bool is_number = !extent.empty() && extent.front() >= '0' && extent.front() <= '9';
+    dims.message(1, is_number        ? Proto().number(1, std::stoull(extent))
+                    : extent.empty() ? Proto()
+                                     : Proto().bytes(2, extent));
+  }
+  return Proto().bytes(1, name).message(
+      2, Proto().message(1, Proto().number(1, type).message(2, dims)));
+}
+
 /// An input, output or value of the element type that ONNX numbers so, 1 being float32; a dimension
 /// of 0 is symbolic, called s.
 inline Proto onnx_value(std::string_view name, const std::vector<std::int64_t>& shape,

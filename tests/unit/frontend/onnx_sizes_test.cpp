@@ -12,20 +12,6 @@ using namespace npu::test;
 
 namespace {
 
-/// A value whose dimensions are texts: numbers or names.
-Proto named_value(std::string_view name, const std::vector<std::string>& shape,
-                  std::uint64_t type = 1) {
-  Proto dims;
-  for (const std::string& extent : shape) {
-    const bool is_number = !extent.empty() && extent.front() >= '0' && extent.front() <= '9';
-    dims.message(1, is_number        ? Proto().number(1, std::stoull(extent))
-                    : extent.empty() ? Proto()
-                                     : Proto().bytes(2, extent));
-  }
-  return Proto().bytes(1, name).message(
-      2, Proto().message(1, Proto().number(1, type).message(2, dims)));
-}
-
 std::string unbound(const Proto& graph, const std::vector<std::string>& bindings = {}) {
   ImportOptions options;
   for (const std::string& text : bindings) add_binding(options, text);

@@ -57,17 +57,16 @@ Shape matrix_product_shape(const Shape& a, const Shape& b) {
   return shape;
 }
 
-void import_mat_mul(Op& op) {
-  Value* a = op.in(0);
-  Value* b = op.in(1);
+Value* matrix_product(Op& op, Value* a, Value* b) {
   if (a->dtype != b->dtype) Op::refuse("operands of two types");
   const Shape shape = matrix_product_shape(a->shape, b->shape);
   if (is_stored_matrix(op, b) && a->rank() >= 2) {
-    return op.set(
-        0, op.emit("aten.linear.default", {a, transposed(op, b)}, Json::object(), a->dtype, shape));
+    return op.emit("aten.linear.default", {a, transposed(op, b)}, Json::object(), a->dtype, shape);
   }
-  op.set(0, op.emit("aten.matmul.default", {a, b}, Json::object(), a->dtype, shape));
+  return op.emit("aten.matmul.default", {a, b}, Json::object(), a->dtype, shape);
 }
+
+void import_mat_mul(Op& op) { op.set(0, matrix_product(op, op.in(0), op.in(1))); }
 
 void import_gemm(Op& op) {
   Value* a = op.in(0);

@@ -97,6 +97,10 @@ void import_fused_mat_mul(Op& op);
 void import_group_query_attention(Op& op);
 void import_mat_mul_n_bits(Op& op);
 
+// multi_head.cpp
+void import_multi_head_attention(Op& op);
+void import_projected_attention(Op& op);
+
 // matrix.cpp
 void import_mat_mul(Op& op);
 void import_gemm(Op& op);
@@ -201,6 +205,8 @@ std::int64_t integer_operand(Op& op, std::size_t index, std::string_view what);
 
 /// The shape of a product of matrices, with batches that broadcast; refuses if there is none.
 Shape matrix_product_shape(const Shape& a, const Shape& b);
+/// a b; of a constant matrix a linear op.
+Value* matrix_product(Op& op, Value* a, Value* b);
 
 /// What SAME pads add, for convolutions and pools alike: {begin, end} of each spatial axis.
 struct Window {
