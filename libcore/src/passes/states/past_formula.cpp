@@ -179,22 +179,33 @@ std::optional<Formula> constant_formula(const std::vector<double>& values, const
     return result;
   }
   if (dims.size() != 2) return std::nullopt;
-  // The first row begins with what stands below the diagonal.
+  // The first row and the first column begin with what stands between the two diagonals.
   const auto columns = npu::index_of(shape[dims[1]]);
-  if (columns == 0) return std::nullopt;
-  std::size_t first = 0;
-  while (first < columns && values[first] == values[0]) ++first;
-  const double below = values[0];
-  const double above = first < columns ? values[first] : below;
+  const std::size_t rows = values.size() / columns;
+  const double inside = values[0];
+  const auto other =
+      std::find_if(values.begin(), values.end(), [&](double v) { return v != inside; });
+  const double outside = *other;
+  std::size_t across = 0, down = 0;
+  while (across < columns && values[across] == inside) ++across;
+  while (down < rows && values[down * columns] == inside) ++down;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t row = i / columns, column = i % columns;
-    if (values[i] != (column < row + first ? below : above)) return std::nullopt;
+    const bool is_above = across < columns && column >= row + across;
+    const bool is_below = down < rows && row >= column + down;
+    if (values[i] != (is_above || is_below ? outside : inside)) return std::nullopt;
   }
-  Affine distance{std::vector<std::int64_t>(shape.size(), 0),
-                  SizeExpression(1 - static_cast<std::int64_t>(first))};
-  distance.factors[dims[0]] = -1;
-  distance.factors[dims[1]] = 1;
-  return choice_formula({.atoms = {std::move(distance)}}, below, above);
+  Condition between;
+  const auto bound = [&](std::int64_t row, std::size_t apart) {
+    Affine distance{std::vector<std::int64_t>(shape.size(), 0),
+                    SizeExpression(1 - static_cast<std::int64_t>(apart))};
+    distance.factors[dims[0]] = row;
+    distance.factors[dims[1]] = -row;
+    between.atoms.push_back(std::move(distance));
+  };
+  if (across < columns) bound(-1, across);
+  if (down < rows) bound(1, down);
+  return choice_formula(std::move(between), inside, outside);
 }
 
 }  // namespace npu::states

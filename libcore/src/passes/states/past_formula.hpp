@@ -51,7 +51,8 @@ struct FormulaSpace {
 };
 
 Formula constant_formula(double number);
-/// Of a constant: one number, a sequence, or two numbers on both sides of a diagonal.
+/// Of a constant: one number, a sequence, or two numbers, one of them between two diagonals or on
+/// one side of one.
 std::optional<Formula> constant_formula(const std::vector<double>& values, const Shape& shape,
                                         bool is_integer);
 Formula integer_formula(std::size_t rank, SizeExpression rest);
