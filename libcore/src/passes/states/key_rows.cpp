@@ -225,11 +225,13 @@ class RuleFinder {
     const KeyAxis* b = keys("other");
     const bool is_plain = node_.find("alpha") == nullptr || node_.number("alpha") == 1;
     const KeyAxis* axis = a != nullptr ? a : b;
-    if (axis == nullptr || axis->rows == kZero) return unknown();
+    if (axis == nullptr) return unknown();
     const TensorId self = *node_.tensor(a != nullptr ? "self" : "other");
     if (a != nullptr && b != nullptr) {
-      return a->rows == kFinite && b->rows == kFinite ? along(kFinite, *a, self) : unknown();
+      const bool fits = a->rows == b->rows && a->rows != kHidden && !a->has_sink && !b->has_sink;
+      return fits ? along(a->rows, *a, self) : unknown();
     }
+    if (axis->rows == kZero) return unknown();
     const auto other = node_.tensor(a != nullptr ? "other" : "self");
     const bool is_added = name_ == "add" && is_plain;
     if (axis->rows == kHidden && a == nullptr && !is_added) return unknown();

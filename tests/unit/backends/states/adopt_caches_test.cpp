@@ -351,6 +351,20 @@ TEST_CASE("adopted: scores that a mask makes low and no more", "[states]") {
                                R"({"other": -10000.0})" + behind));
 }
 
+TEST_CASE("adopted: weights of two softmaxes are subtracted", "[states]") {
+  // As differential attention has it.
+  compare(decoder(kCausal, R"(turned = transpose.int(k) [1,4,4,"P + T"] {"dim0": 2, "dim1": 3}
+    scores = matmul(q, turned) [1,4,T,"P + T"]
+    other = matmul(new_v, turned) [1,4,T,"P + T"]
+    masked = where.ScalarOther(shown, scores) [1,4,T,"P + T"] {"other": "-inf"}
+    masked_2 = where.ScalarOther(shown, other) [1,4,T,"P + T"] {"other": "-inf"}
+    shares = softmax.int(masked) [1,4,T,"P + T"] {"dim": -1}
+    shares_2 = softmax.int(masked_2) [1,4,T,"P + T"] {"dim": -1}
+    part = mul.Scalar(shares_2) [1,4,T,"P + T"] {"other": 0.3}
+    apart = sub.Tensor(shares, part) [1,4,T,"P + T"]
+    y = matmul(apart, v) [1,4,T,4])"));
+}
+
 TEST_CASE("adopted: an attention of equations", "[states]") {
   const auto attended = [](const std::string& keys, const std::string& values) {
     return R"(scores = einsum(q, k) )" + keys + R"(
