@@ -3,9 +3,9 @@
 //
 // Input:  a template in which outputs are inputs with new rows behind them.
 // Output: a document in which these are states (adopter.cpp).
-// Stacks of caches are taken apart, turned ones are straightened, equations become products, sizes
-// of batches become 1, the capacity is chosen, and detours are taken out first; what an encoder's
-// source gives is bound before and becomes states behind. O(nodes).
+// Stacks of caches are taken apart, turned ones are straightened, equations become products, ids of
+// 32 bits get 64, sizes of batches become 1, the capacity is chosen, and detours are taken out
+// first; what an encoder's source gives is bound before and becomes states behind. O(nodes).
 #include "passes/states/adopt_caches.hpp"
 
 #include <string>
@@ -44,6 +44,7 @@ std::optional<Json> adopt_written(const Template& model, const AdoptOptions& opt
   auto plain = unstack_caches(model, others, reasons);
   if (!plain) plain = straighten_caches(model);
   if (!plain) plain = write_products(model);
+  if (!plain) plain = widened_inputs(model, options.names);
   if (plain) {
     const Template caches = Template::read(*std::move(plain), model.file(), diagnostics);
     if (diagnostics.has_errors()) return std::nullopt;

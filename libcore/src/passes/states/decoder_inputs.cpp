@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the tokens, positions, mask and logits of a decoder. O(inputs + readers + outputs).
+// Finds the tokens, positions, mask and logits of a decoder. O(inputs + readers + outputs). Tokens
+// and positions of 32 bits, as ONNX Runtime's own exporters have them, get 64 first. O(inputs x
+// nodes).
 #include "passes/states/decoder_inputs.hpp"
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 
 #include "ops/op_name.hpp"
 #include "passes/states/follow_past.hpp"
+#include "support/json_fields.hpp"
 #include "support/text.hpp"
 
 namespace npu::states {
@@ -19,12 +22,13 @@ bool is_row(const SizeShape& shape, const SizeExpression& rows) {
          (shape.size() == 1 || shape.front() == SizeExpression(1));
 }
 
-/// Whether rows of a table are read by its elements.
+/// Whether rows of a table are read by its elements, perhaps in another dtype.
 bool is_index(const Graph& graph, TensorId id) {
   const TensorInfo& tensor = graph.tensor(id);
   return std::any_of(tensor.consumers.begin(), tensor.consumers.end(), [&](NodeId reader) {
     const Node& node = graph.node(reader);
     const std::string_view name = functional_name(node.op_type);
+    if (name == "to" || name == "_to_copy") return is_index(graph, node.outputs[0]);
     const bool reads_rows = name == "embedding" || name == "index" || name == "index_select";
     return reads_rows && node.inputs.size() > 1 && node.inputs[0] != id &&
            graph.tensor(node.inputs[0]).kind == TensorKind::kWeight;
@@ -69,7 +73,56 @@ bool find_start(const PastModel& model, DecoderInputs& inputs) {
   return false;
 }
 
+/// The same in a document.
+bool is_index(const Json& document, const std::string& tensor) {
+  for (const Json& node : *member_list(document, "nodes")) {
+    const std::string_view name = functional_name(*member_text(node, "op_type"));
+    const std::vector<std::string> inputs = names_in(node, "inputs");
+    const auto found = std::find(inputs.begin(), inputs.end(), tensor);
+    if (found == inputs.end()) continue;
+    const bool is_cast = name == "to" || name == "_to_copy";
+    if (is_cast && is_index(document, names_in(node, "outputs").front())) return true;
+    const bool reads_rows = name == "embedding" || name == "index" || name == "index_select";
+    if (reads_rows && found != inputs.begin()) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::optional<Json> widened_inputs(const Template& model, const DecoderNames& names) {
+  Json document = model.document();
+  Json casts = Json::array();
+  for (Json& input : *find_member(document, "graph_inputs")) {
+    const std::string name = *member_text(input, "name");
+    const std::size_t rank = model.shape(name)->size();
+    const bool is_role = name == names.tokens || name == names.positions ||
+                         is_called(name, "pos") || is_index(document, name);
+    if (*member_text(input, "dtype") != "int32" || rank < 1 || rank > 2 || !is_role) continue;
+    Json narrow = input;
+    std::string narrow_name = name + ".int32";
+    while (model.shape(narrow_name) != nullptr) narrow_name += "_";
+    set_member(narrow, "name", narrow_name);
+    set_member(input, "dtype", "int64");
+    casts.push_back({{"name", narrow_name},
+                     {"op_type", "aten.to.dtype"},
+                     {"inputs", Json::array({input})},
+                     {"outputs", Json::array({narrow})},
+                     {"attrs", {{"dtype", "torch.int32"}}}});
+    set_member(narrow, "producer_node", narrow_name);
+    set_member(narrow, "producer_output_idx", 0);
+    for (Json& node : *find_member(document, "nodes")) {
+      for (Json& operand : *find_member(node, "inputs")) {
+        if (*member_text(operand, "name") == name) operand = narrow;
+      }
+    }
+  }
+  if (casts.empty()) return std::nullopt;
+  Json& nodes = *find_member(document, "nodes");
+  for (Json& node : nodes) casts.push_back(std::move(node));
+  nodes = std::move(casts);
+  return document;
+}
 
 std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, const DecoderNames& names,
                                                  Diagnostics& diagnostics) {

@@ -17,6 +17,10 @@ struct DecoderInputs {
   TensorId logits = {};     ///< an output: a number for each token that may follow
 };
 
+/// The document of a decoder whose tokens and positions are int64, where they are int32. Nothing if
+/// it has none of these. O(inputs x nodes).
+std::optional<Json> widened_inputs(const Template& model, const DecoderNames& names);
+
 /// Tells them by `names`, or their shapes, what reads them, and what they are called. Adds an error
 /// for an input whose size follows from the past and that is neither a cache nor a mask of one row.
 std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, const DecoderNames& names,

@@ -95,6 +95,23 @@ TEST_CASE("states: caches become states, and a batch of one", "[states]") {
   CHECK(inputs == R"(ids[1,"T"] position_ids[1,"T"] past_k[1,2,16,4] past_v[1,2,16,4] )");
 }
 
+TEST_CASE("states: tokens and positions of 32 bits get 64", "[states]") {
+  // As ONNX Runtime's own exporters have them.
+  std::string text = with("x", R"(    word = embedding(table, ids) [B,T,8]
+    place = embedding(table, position_ids) [B,T,8]
+    x = add.Tensor(word, place) [B,T,8])");
+  for (const char* name : {"ids [B,T] int64", "position_ids [B,T] int64"}) {
+    const std::size_t at = text.find(std::string("input ") + name) + 6 + std::string(name).size();
+    text.replace(at - 2, 2, "32");
+  }
+  const Json document = adopted(text);
+  CHECK_THAT(ops(document), Catch::Contains("ids.int32(ids); "));
+  CHECK_THAT(ops(document), Catch::Contains("word(table ids.int32); place(table "));
+  CHECK(document["graph_inputs"][0]["dtype"] == "int64");
+  CHECK(document["npu"]["generate"] ==
+        Json{{"tokens", "ids"}, {"positions", "position_ids"}, {"logits", "logits"}});
+}
+
 TEST_CASE("states: ids that are no padding are counted behind the rows of the past", "[states]") {
   // As M2M100 has it.
   const Json document = adopted(with("x", R"(    seen = ne.Scalar(ids) [B,T] bool {"other": 1}
