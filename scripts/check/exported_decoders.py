@@ -4,7 +4,8 @@
 
 The models are small, with random weights, and written as transformers wrote theirs: GPT-2, OPT, LLaMA, GPT-J, one head of
 keys for all, Gemma 2, Falcon, GPT-NeoX, MPT, BLOOM, Qwen 3, Mistral, gpt-oss, GPT-BigCode, GPT-2 with stacks of
-caches. What differs is how they mask, turn, cut and stack.
+caches, GPT-Neo, CTRL, StableLM, and attentions of equations and of two softmaxes. What differs is how they mask, turn, cut
+and stack.
 
 Output: a line for each model and opset: "ok" with the bytes of states that were copied, or why not.
 Exits 1 if one is wrong or refused.
@@ -404,10 +405,68 @@ class Gpt2Layers(Gpt2Stacked):
         return [torch.stack(super().stacked(parts))]
 
 
+class GptNeo(Gpt2):
+    """The table of a window is cut."""
+
+    def __init__(self):
+        super().__init__()
+        square = torch.ones(PLACES, PLACES, dtype=torch.bool)
+        self.register_buffer("below", torch.bitwise_xor(torch.tril(square), torch.tril(square, -5))[None, None])
+
+
+class Ctrl(Gpt2):
+    """Scores are made low, and no more."""
+
+    def bias(self, ids, mask, past):
+        shown, hidden = super().bias(ids, mask, past)
+        return (1.0 - shown.float()) * -1e4 + hidden.clamp(-1e4)
+
+    def scored(self, scores, bias):
+        return scores + bias
+
+
+class StableLm(Llama):
+    """Each head is normed by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.head_norms = nn.ModuleList(nn.LayerNorm(HEAD) for _ in range(HEADS))
+        for norm in self.head_norms:
+            nn.init.normal_(norm.weight, 1, 0.3)
+
+    def turn(self, x, turns):
+        parts = torch.split(x, 1, dim=1)
+        return super().turn(torch.cat([norm(part) for norm, part in zip(self.head_norms, parts)], 1), turns)
+
+
+class Equations(GptJ):
+    """Heads are mixed before the softmax, and products are equations."""
+
+    def __init__(self):
+        super().__init__()
+        self.mixture = nn.Parameter(torch.eye(HEADS) + 0.2 * torch.randn(HEADS, HEADS))
+
+    def attended(self, query, keys, values, bias):
+        scores = torch.einsum("bhqd,bhkd->bhqk", query, keys) / math.sqrt(HEAD)
+        shares = F.softmax(torch.einsum("bhqk,hg->bgqk", scores, self.mixture) + bias, dim=-1)
+        return torch.einsum("bhqk,bhkd->bqhd", shares, values).reshape(query.shape[0], -1, WIDTH)
+
+
+class Differential(GptJ):
+    """Weights of one softmax less a part of another."""
+
+    def attended(self, query, keys, values, bias):
+        pairs = zip(query.split(HEAD // 2, -1), keys.split(HEAD // 2, -1))
+        shares = [F.softmax(q @ k.transpose(2, 3) / math.sqrt(HEAD // 2) + bias, dim=-1) for q, k in pairs]
+        result = (shares[0] - 0.3 * shares[1]) @ values
+        return result.transpose(1, 2).reshape(result.shape[0], -1, WIDTH)
+
+
 MODELS = {
     "gpt2": Gpt2, "opt": Opt, "llama": Llama, "gptj": GptJ, "one_head": OneHead, "gemma": Gemma, "falcon": Falcon,
     "neox": NeoX, "mpt": Mpt, "bloom": Bloom, "qwen3": Qwen3, "mistral": Mistral, "gpt_oss": GptOss, "bigcode": BigCode,
     "gpt2_stacked": Gpt2Stacked, "gpt2_unbound": Gpt2Unbound, "gpt2_turned": Gpt2Turned, "gpt2_layers": Gpt2Layers,
+    "gpt_neo": GptNeo, "ctrl": Ctrl, "stablelm": StableLm, "equations": Equations, "differential": Differential,
 }  # fmt: skip
 
 
