@@ -296,10 +296,23 @@ class TemplateImport {
     return written;
   }
 
+  // What a border that reflects the rows beside it leaves of a size at least.
+  static void add_reflected(const Json& node, std::vector<SizeExpression>& sizes) {
+    if (!member_text(node, "op_type")->starts_with("aten.reflection_pad")) return;
+    const Json& shape = *member_list((*member_list(node, "inputs"))[0], "shape");
+    const Json& padding = *member_list(*member_object(node, "attrs"), "padding");
+    for (std::size_t i = 0; i < padding.size(); ++i) {
+      const std::string* text = json_text(&shape[shape.size() - 1 - i / 2]);
+      const auto rows = json_integer(&padding[i]);
+      if (text != nullptr && rows) sizes.push_back(SizeExpression::parse(*text) - (*rows + 1));
+    }
+  }
+
   // Sizes that make no tensor smaller than empty, such as those of a convolution without pads.
   void raise_least(Json& document, const AllSamples& sampled) const {
     std::vector<SizeExpression> sizes;
     for (const Json& node : *member_list(document, "nodes")) {
+      add_reflected(node, sizes);
       for (const Json& output : *member_list(node, "outputs")) {
         for (const Json& extent : *member_list(output, "shape")) {
           const std::string* text = json_text(&extent);

@@ -52,6 +52,8 @@ class RowRewriter {
         return add_attention_mask(id, bound);
       case Rewriting::kMovedRows:
         return rewrite_view(id, rule);
+      case Rewriting::kReflected:
+        return rewrite_reflected(id, bound);
       case Rewriting::kResampled:
         return rewrite_resampled(id, bound.boolean("align_corners"));
       case Rewriting::kNone:
@@ -423,6 +425,45 @@ class RowRewriter {
     const std::string overload = op == "floor_divide" ? ".default" : ".Tensor";
     return insert(before, name, "aten." + op + (number ? ".Scalar" : overload), std::move(inputs),
                   std::move(attrs), shape, numbers, DType::kInt64);
+  }
+
+  // Of n rows the last is reflected about n - 1, and the first about 0: n - 1 - |n - 1 - |i -
+  // before||.
+  void rewrite_reflected(NodeId id, const BoundNode& bound) {
+    const TensorId operand = graph_.node(id).inputs.front();
+    const TensorInfo& result = graph_.tensor(graph_.node(id).outputs.front());
+    const auto pads = bound.integers(bound.find("pad") != nullptr ? "pad" : "padding");
+    SizeShape shape = shapes_.of(operand);
+    Shape numbers = graph_.tensor(operand).shape;
+    Json rows = mention(operand);
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::size_t pair = 2 * (shape.size() - 1 - d);
+      if (pair + 1 >= pads.size() || (pads[pair] == 0 && pads[pair + 1] == 0)) continue;
+      const SizeExpression last = shape[d] - 1;
+      shape[d] = shape[d] + (pads[pair] + pads[pair + 1]);
+      numbers[d] = result.shape[d];
+      const SizeShape line{shape[d]};
+      const Shape count{numbers[d]};
+      const std::string name = result.name + ":place";
+      const auto with = [&](const char* op, const Json& left, const SizeExpression& size) {
+        return arithmetic(id, name, op, left, size, line, count);
+      };
+      const auto apart = [&](const Json& left) {
+        return insert(id, name, "aten.abs.default", Json::array({left}), Json::object(), line,
+                      count, DType::kInt64);
+      };
+      const auto below_last = [&](const Json& left) {
+        return with("add", with("mul", left, SizeExpression(-1)), last);
+      };
+      const Json first = insert(id, name, "aten.arange.default", Json::array(),
+                                {{"end", numbers[d]}, {"dtype", type_text(DType::kInt64)}}, line,
+                                count, DType::kInt64);
+      const Json from_front = apart(with("add", first, SizeExpression(-pads[pair])));
+      const Json place = below_last(apart(below_last(from_front)));
+      rows = insert(id, result.name + ":rows", "aten.index_select.default",
+                    Json::array({rows, place}), {{"dim", d}}, shape, numbers, result.dtype);
+    }
+    replace(id, "aten.view.default", Json::array({rows}), {{"size", result.shape}});
   }
 
   // One dimension after the other: the sum of the rows around each place times their weights.

@@ -530,15 +530,18 @@ NodeRule pad_rule(const PaddedNode& node) {
         rule.needs.push_back(need_at(place, {kLowests}, Fill::kLowest));
       } else if (mode == "replicate") {
         rule.needs.push_back(need_at(place, {kRepeats}, Fill::kEdge));
+      } else if (mode == "reflect" && before >= 0) {
+        rule.rewriting = Rewriting::kReflected;
+        along.repeat = along.zero = along.lowest = Keep::kNo;
       } else {
         return refuse_rule("pads behind the padded size " + quoted_size(size) + " in mode '" +
                            mode + "', whose rows depend on it");
       }
     }
-    if (mode == "reflect" && before > 0 &&
-        !node.sizes().at_most(SizeExpression(before) + 1, size)) {
+    if (mode == "reflect" &&
+        !node.sizes().at_most(SizeExpression(std::max(before, after)) + 1, size)) {
       return refuse_rule("reflects more rows than the padded size " + quoted_size(size) +
-                         " has at its least");
+                         " has at its least; narrow the range of its size: --bind NAME=MIN..MAX");
     }
     along.is_resized = true;
     if (mode == "circular") return refuse_rule("pads with rows from the other end");

@@ -296,6 +296,18 @@ TEST_CASE("images that are resized to sizes which are no multiples", "[padding]"
                {{"H", 7}, {"W", 6}}});
 }
 
+TEST_CASE("borders that reflect the rows beside them", "[padding]") {
+  check_sizes(
+      R"(
+    size H 4..7; size W 3..6; input x [2,3,H,W]
+    y = reflection_pad2d(x) [2,3,"H + 4","W + 1"] {"padding": [0, 1, 1, 3]}
+    z = pad(x) [2,3,H,"W + 4"] {"pad": [2, 2, 0, 0], "mode": "reflect"}
+    m = mean.dim(y) [2,3] {"dim": [2, 3]}
+    output y; output z; output m)",
+      {{"H", 7}, {"W", 6}},
+      {{{"H", 4}, {"W", 3}}, {{"H", 5}, {"W", 6}}, {{"H", 6}, {"W", 4}}, {{"H", 7}, {"W", 6}}});
+}
+
 TEST_CASE("positions that count from a size down", "[padding]") {
   check_sizes(R"(
     size S 1..7; input x [S,3]
