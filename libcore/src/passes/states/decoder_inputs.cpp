@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the tokens, positions, mask and logits of a decoder. O(inputs + readers + outputs). Tokens
-// and positions of 32 bits, as ONNX Runtime's own exporters have them, get 64 first. O(inputs x
-// nodes).
+// Finds the tokens, positions, mask and logits of a decoder. O(inputs + nodes + outputs). Tokens
+// and positions of 32 bits, as ONNX Runtime's own exporters have them, get 64 first: O(nodes) for
+// each of them.
 #include "passes/states/decoder_inputs.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ops/op_name.hpp"
 #include "passes/states/follow_past.hpp"
@@ -22,17 +24,26 @@ bool is_row(const SizeShape& shape, const SizeExpression& rows) {
          (shape.size() == 1 || shape.front() == SizeExpression(1));
 }
 
-/// Whether rows of a table are read by its elements, perhaps in another dtype.
-bool is_index(const Graph& graph, TensorId id) {
-  const TensorInfo& tensor = graph.tensor(id);
-  return std::any_of(tensor.consumers.begin(), tensor.consumers.end(), [&](NodeId reader) {
-    const Node& node = graph.node(reader);
+bool is_cast(std::string_view op) { return op == "to" || op == "_to_copy"; }
+bool reads_rows(std::string_view op) {
+  return op == "embedding" || op == "index" || op == "index_select";
+}
+
+/// Tensors by whose elements rows of a table are read, perhaps in another dtype.
+IdVector<TensorId, char> indices_of(const Graph& graph) {
+  IdVector<TensorId, char> indices;
+  indices.resize(graph.tensors().size());
+  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node& node = graph.node(id_at<NodeId>(i));
     const std::string_view name = functional_name(node.op_type);
-    if (name == "to" || name == "_to_copy") return is_index(graph, node.outputs[0]);
-    const bool reads_rows = name == "embedding" || name == "index" || name == "index_select";
-    return reads_rows && node.inputs.size() > 1 && node.inputs[0] != id &&
-           graph.tensor(node.inputs[0]).kind == TensorKind::kWeight;
-  });
+    if (node.inputs.empty()) continue;
+    if (is_cast(name) && indices[node.outputs[0]] != 0) indices[node.inputs[0]] = 1;
+    if (!reads_rows(name) || graph.tensor(node.inputs[0]).kind != TensorKind::kWeight) continue;
+    for (const TensorId input : node.inputs) {
+      if (input != node.inputs[0]) indices[input] = 1;
+    }
+  }
+  return indices;
 }
 
 bool is_called(const std::string& name, std::string_view part) {
@@ -73,31 +84,33 @@ bool find_start(const PastModel& model, DecoderInputs& inputs) {
   return false;
 }
 
-/// The same in a document.
-bool is_index(const Json& document, const std::string& tensor) {
-  for (const Json& node : *member_list(document, "nodes")) {
-    const std::string_view name = functional_name(*member_text(node, "op_type"));
-    const std::vector<std::string> inputs = names_in(node, "inputs");
-    const auto found = std::find(inputs.begin(), inputs.end(), tensor);
-    if (found == inputs.end()) continue;
-    const bool is_cast = name == "to" || name == "_to_copy";
-    if (is_cast && is_index(document, names_in(node, "outputs").front())) return true;
-    const bool reads_rows = name == "embedding" || name == "index" || name == "index_select";
-    if (reads_rows && found != inputs.begin()) return true;
+/// The same in a document, whatever the table is.
+std::set<std::string> indices_of(const Json& document) {
+  std::set<std::string> indices;
+  const Json& nodes = *member_list(document, "nodes");
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    const std::string_view name = functional_name(*member_text(*node, "op_type"));
+    const std::vector<std::string> inputs = names_in(*node, "inputs");
+    if (inputs.empty()) continue;
+    if (is_cast(name) && indices.contains(names_in(*node, "outputs").front())) {
+      indices.insert(inputs.front());
+    }
+    if (reads_rows(name)) indices.insert(inputs.begin() + 1, inputs.end());
   }
-  return false;
+  return indices;
 }
 
 }  // namespace
 
 std::optional<Json> widened_inputs(const Template& model, const DecoderNames& names) {
   Json document = model.document();
+  const std::set<std::string> indices = indices_of(document);
   Json casts = Json::array();
   for (Json& input : *find_member(document, "graph_inputs")) {
     const std::string name = *member_text(input, "name");
     const std::size_t rank = model.shape(name)->size();
     const bool is_role = name == names.tokens || name == names.positions ||
-                         is_called(name, "pos") || is_index(document, name);
+                         is_called(name, "pos") || indices.contains(name);
     if (*member_text(input, "dtype") != "int32" || rank < 1 || rank > 2 || !is_role) continue;
     Json narrow = input;
     std::string narrow_name = name + ".int32";
@@ -132,6 +145,7 @@ std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, const D
   const Graph& graph = model.graph();
   const CachePairs& caches = model.caches();
   DecoderInputs found;
+  const IdVector<TensorId, char> indices = indices_of(graph);
   for (const TensorId id : graph.graph_inputs()) {
     const TensorInfo& tensor = graph.tensor(id);
     const bool is_cache = std::any_of(caches.pairs.begin(), caches.pairs.end(),
@@ -158,7 +172,7 @@ std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, const D
     if (tensor.dtype != DType::kInt64 || !is_row(model.shape(id), caches.fresh)) continue;
     if (is_named(names.positions, tensor.name, is_called(tensor.name, "pos"))) {
       if (!found.positions.valid()) found.positions = id;
-    } else if (!found.tokens.valid() && is_named(names.tokens, tensor.name, is_index(graph, id))) {
+    } else if (!found.tokens.valid() && is_named(names.tokens, tensor.name, indices[id] != 0)) {
       found.tokens = id;
     }
   }

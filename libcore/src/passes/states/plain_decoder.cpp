@@ -303,15 +303,21 @@ class DetourRemover {
   }
 
   bool reaches_softmax_alone(TensorId id) const {
-    const auto& readers = graph_.tensor(id).consumers;
-    return !is_output(id) && !readers.empty() &&
-           std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-             const Node& node = graph_.node(reader);
-             const std::string_view name = functional_name(node.op_type);
-             if (name == "softmax" || name == "_softmax") return true;
-             return is_view(name) && node.inputs.size() == 1 &&
-                    reaches_softmax_alone(node.outputs[0]);
-           });
+    std::vector<TensorId> open{id};
+    while (!open.empty()) {
+      const TensorId at = open.back();
+      open.pop_back();
+      const auto& readers = graph_.tensor(at).consumers;
+      if (is_output(at) || readers.empty()) return false;
+      for (const NodeId reader : readers) {
+        const Node& node = graph_.node(reader);
+        const std::string_view name = functional_name(node.op_type);
+        if (name == "softmax" || name == "_softmax") continue;
+        if (!is_view(name) || node.inputs.size() != 1) return false;
+        open.push_back(node.outputs[0]);
+      }
+    }
+    return true;
   }
 
   struct Split {
