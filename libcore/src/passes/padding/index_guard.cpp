@@ -106,7 +106,8 @@ class IndexBounds {
     if (const auto operand = moved_operand(*node)) return largest(*operand, depth - 1);
     if (node->inputs.empty() || node->inputs.size() > 2) return std::nullopt;
     const auto left = largest(node->inputs[0], depth - 1);
-    if (!left) return std::nullopt;
+    // Whatever is divided, what remains has the sign of the divisor.
+    if (!left && name != "remainder") return std::nullopt;
     if (name == "add" || name == "mul") {
       const auto right = other_of(*node, depth - 1);
       if (!right || member_integer(node->attrs(), "alpha").value_or(1) != 1) return std::nullopt;
@@ -116,7 +117,8 @@ class IndexBounds {
     const auto divisor = node->inputs.size() == 2 ? value_of(node->inputs[1])
                                                   : member_integer(node->attrs(), "other");
     if (!divisor || *divisor < 1) return std::nullopt;
-    return name == "remainder" ? std::min(*left, *divisor - 1) : *left / *divisor;
+    if (name == "floor_divide") return *left / *divisor;
+    return left ? std::min(*left, *divisor - 1) : *divisor - 1;
   }
 
  private:

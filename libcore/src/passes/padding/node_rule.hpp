@@ -68,6 +68,7 @@ enum class Rewriting : std::uint8_t {
   kIndices,        ///< indices that may count from the end: as ones from the front
   kAttentionMask,  ///< an attention over padded keys without a mask
   kMovedRows,      ///< a view that joins or parts padded sizes: rows at places that are computed
+  kConcatenated,   ///< operands behind rows of a padded size: each row of the one that has it
   kReflected,      ///< rows behind the end that repeat those in front of it, backwards
   kResampled,      ///< a resampling between sizes that vary: rows around each place, weighed
 };

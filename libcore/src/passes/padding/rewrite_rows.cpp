@@ -36,6 +36,8 @@ void rewrite(RowWriter& writer, NodeId id, const NodeRule& rule) {
       return rewrite_view(writer, id, rule);
     case Rewriting::kReflected:
       return rewrite_reflected(writer, id, bound);
+    case Rewriting::kConcatenated:
+      return rewrite_concatenated(writer, id, bound);
     case Rewriting::kResampled:
       return rewrite_resampled(writer, id, bound.boolean("align_corners"));
     case Rewriting::kNone:

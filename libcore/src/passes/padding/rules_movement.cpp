@@ -2,8 +2,8 @@
 // Rules of ops that move elements: views, permutations, slices, concatenations, rows by index.
 //
 // What varies must stay a run of rows from the front: the first of the dimensions that a view joins
-// or splits, the last part of a concatenation, a slice that begins where all sizes begin. A view
-// that joins or splits others is read at places that are computed of the sizes (rewrite_rows.cpp).
+// or splits, the last part of a concatenation, a slice that begins where all sizes begin. What is
+// behind others is read at places that are computed of the sizes (rows/move_rows.cpp).
 // O(rank + operands) for a node.
 #include <algorithm>
 #include <cmath>
@@ -471,20 +471,25 @@ NodeRule concatenate_rule(const PaddedNode& node) {
     rule.results.push_back(std::move(along));
   }
   if (is_stack || !node.result_varies(0, *dim)) return rule;
-  for (std::int32_t i = 0; i < last; ++i) {
-    const SizeExpression& size = node.operand(index_of(i))[index_of(*dim)];
-    if (!size.is_constant()) {
-      return refuse_rule("what follows the padded size " + quoted_size(size) +
-                         " in a concatenation would stand behind its padding");
-    }
-    before = before + size;
+  std::vector<Place> from;
+  for (std::int32_t i = 0; i <= last; ++i) {
+    if (node.operand_varies(index_of(i), *dim)) from.push_back({i, *dim});
+    before = before + node.operand(index_of(i))[index_of(*dim)];
   }
-  const SizeExpression& size = node.operand(index_of(last))[index_of(*dim)];
-  if (!node.same(before + size, node.result()[index_of(*dim)])) {
+  if (!node.same(before, node.result()[index_of(*dim)])) {
     return refuse_rule("its operands have other sizes than its result");
   }
-  rule.results.push_back(moved_dim(0, *dim, {last, *dim}));
-  rule.results.back().is_resized = true;
+  if (from == std::vector<Place>{{last, *dim}}) {
+    rule.results.push_back(moved_dim(0, *dim, from.front()));
+    rule.results.back().is_resized = true;
+    return rule;
+  }
+  rule.rewriting = Rewriting::kConcatenated;
+  rule.results.push_back({.result = 0,
+                          .dim = *dim,
+                          .from = std::move(from),
+                          .finite = Keep::kAll,
+                          .is_resized = true});
   return rule;
 }
 

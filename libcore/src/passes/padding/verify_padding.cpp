@@ -170,6 +170,8 @@ class PaddingVerifier {
       refuse(id, "its rows count from the end, where the padding is");
     } else if (rule.rewriting == padding::Rewriting::kMovedRows) {
       refuse(id, "it joins or parts rows of padded sizes, and moves their padding among them");
+    } else if (rule.rewriting == padding::Rewriting::kConcatenated) {
+      refuse(id, "what follows a padded size in it would stand behind the padding");
     } else if (rule.rewriting == padding::Rewriting::kReflected) {
       refuse(id, "the rows behind its end reflect the padding");
     } else if (rule.rewriting == padding::Rewriting::kResampled) {

@@ -308,6 +308,23 @@ TEST_CASE("borders that reflect the rows beside them", "[padding]") {
       {{{"H", 4}, {"W", 3}}, {{"H", 5}, {"W", 6}}, {{"H", 6}, {"W", 4}}, {{"H", 7}, {"W", 6}}});
 }
 
+TEST_CASE("operands of a concatenation behind a size that varies", "[padding]") {
+  check_sizes(R"(
+    size S 1..5; size T 2..4; size B 1..2; input x [B,S,3]; input z [B,T,3]; input w [B,2,3]
+    a = cat(x, w, z) [B,"S + T + 2",3] {"dim": 1, "_tensor_list_sizes": [3]}
+    b = cat(z, x) [B,"S + T",3] {"dim": -2, "_tensor_list_sizes": [2]}
+    t = cat(x, w) [B,"S + 2",3] {"dim": 1, "_tensor_list_sizes": [2]}
+    p = softmax.int(b) [B,"S + T",3] {"dim": 1}
+    m = mean.dim(t) [B,3] {"dim": [1]}
+    r = select.int(a) [B,3] {"dim": 1, "index": -2}
+    output a; output p; output m; output r)",
+              {{"B", 2}, {"S", 5}, {"T", 4}},
+              {{{"B", 1}, {"S", 1}, {"T", 2}},
+               {{"B", 2}, {"S", 3}, {"T", 3}},
+               {{"B", 1}, {"S", 5}, {"T", 2}},
+               {{"B", 2}, {"S", 5}, {"T", 4}}});
+}
+
 TEST_CASE("positions that count from a size down", "[padding]") {
   check_sizes(R"(
     size S 1..7; input x [S,3]

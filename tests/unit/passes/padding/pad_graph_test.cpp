@@ -261,9 +261,6 @@ TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
         "node 'y': it drops the padded size 'S' where that is 1");
   CHECK(of(R"(y = argsort(x) [2,8,S] int64 {"dim": -1})")
             .starts_with("node 'y': 'aten.argsort' moves rows of the padded dimension 2"));
-  CHECK(of(R"(y = cat(x, x) [2,8,"2*S"] {"dim": 2, "_tensor_list_sizes": [2]})") ==
-        "node 'y': what follows the padded size 'S' in a concatenation would stand behind its "
-        "padding");
   CHECK(of(R"(y = avg_pool1d(x) [2,8,S] {"kernel_size": [3], "stride": [1], "padding": [1], )"
            R"("count_include_pad": false})") ==
         "node 'y': an average pool whose divisor leaves padding out depends on 'S'");
@@ -290,6 +287,20 @@ TEST_CASE("padding: indices behind the valid ones stay in range", "[padding]") {
                                    {{"S", 64}});
   CHECK(fixed.padding.masks.empty());
   CHECK(claims(fixed.padding) == "x 0 S R; i 0 S F; e 0 S F; y 0 S F");
+}
+
+TEST_CASE("padding: what follows a padded size in a concatenation is read where it is",
+          "[padding]") {
+  const std::string lines = R"(
+    size S 1..4; size T 1..6; input x [2,S]; input z [2,T]
+    y = cat(x, z) [2,"S + T"] {"dim": 1, "_tensor_list_sizes": [2]}
+    output y)";
+  const PaddedGraph result = padded(lines, {{"S", 4}, {"T", 6}});
+  CHECK(masks(result.padding) ==
+        "edge on y:place_1 dim 0 for y:rows; edge on y:place_3 dim 0 for y:rows_1");
+  CHECK(claims(result.padding)
+            .ends_with("y:rows_1 1 S + T R; y:place_4 0 S + T F; "
+                       "y:place_5 0 S + T F; y:rows_2 1 S + T F; y 1 S + T F"));
 }
 
 TEST_CASE("padding: a view that moves rows is read at computed places", "[padding]") {

@@ -132,4 +132,49 @@ void rewrite_reflected(RowWriter& writer, NodeId id, const BoundNode& bound) {
   writer.replace(id, "aten.view.default", Json::array({rows}), {{"size", result.shape}});
 }
 
+// Row i of the result is row i - n of the operand that begins at row n: it is taken modulo the
+// operand's rows, so that it is in range where another operand has the row.
+void rewrite_concatenated(RowWriter& writer, NodeId id, const BoundNode& bound) {
+  const Node& node = writer.graph().node(id);
+  const TensorInfo& result = writer.result(id);
+  const SizeShape& shape = writer.shapes().of(writer.result_of(id));
+  const std::int64_t given = bound.integer("dim");
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  const std::size_t dim = index_of(given < 0 ? given + rank : given);
+  const SizeShape line{shape[dim]};
+  const Shape count{result.shape[dim]};
+  SizeShape column_shape(shape.size() - dim, SizeExpression(1));
+  Shape column(column_shape.size(), 1);
+  column_shape.front() = line.front();
+  column.front() = count.front();
+  const std::string name = result.name + ":place";
+  const Json row = writer.line(id, name, shape[dim]);
+  Json rows;  // of the operands so far
+  SizeExpression begin(0);
+  for (const TensorId operand : node.inputs) {
+    const SizeExpression& size = writer.shapes().of(operand)[dim];
+    if (size.constant() == 0) continue;
+    const bool is_first = rows.is_null();
+    const Json from =
+        is_first ? row : writer.arithmetic(id, name, "add", row, begin * -1, line, count);
+    const Json place = writer.arithmetic(id, name, "remainder", from, size, line, count);
+    const Json taken = writer.insert(id, result.name + ":rows", "aten.index_select.default",
+                                     Json::array({writer.mention(operand), place}), {{"dim", dim}},
+                                     shape, result.shape, result.dtype);
+    if (is_first) {
+      rows = taken;
+    } else {
+      const Json is_before = writer.insert(id, name, "aten.lt.Scalar", Json::array({from}),
+                                           {{"other", 0}}, line, count, DType::kBool);
+      const Json seen = writer.insert(id, name, "aten.view.default", Json::array({is_before}),
+                                      {{"size", column}}, column_shape, column, DType::kBool);
+      rows = writer.insert(id, result.name + ":rows", "aten.where.self",
+                           Json::array({seen, rows, taken}), Json::object(), shape, result.shape,
+                           result.dtype);
+    }
+    begin = begin + size;
+  }
+  writer.replace(id, "aten.view.default", Json::array({rows}), {{"size", result.shape}});
+}
+
 }  // namespace npu::padding

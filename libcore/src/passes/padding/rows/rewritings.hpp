@@ -30,6 +30,8 @@ void add_attention_mask(RowWriter& writer, NodeId id, const BoundNode& bound);
 void rewrite_view(RowWriter& writer, NodeId id, const NodeRule& rule);
 /// Rows behind the end and in front of the first that repeat those beside them, backwards.
 void rewrite_reflected(RowWriter& writer, NodeId id, const BoundNode& bound);
+/// Each row of the one operand that has it.
+void rewrite_concatenated(RowWriter& writer, NodeId id, const BoundNode& bound);
 
 /// One dimension after the other: the sum of the rows around each place times their weights.
 void rewrite_resampled(RowWriter& writer, NodeId id, bool aligns);
