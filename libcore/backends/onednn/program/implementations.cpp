@@ -106,6 +106,14 @@ bool adds_behind_another(const dnnl::primitive_desc_base& primitive) {
   return false;
 }
 
+/// True if weights lose their last bit, so that sums of pairs of products fit into 16 bits: of
+/// signed sources, where an instruction set without VNNI multiplies bytes. That of AVX-512 says
+/// nothing of AVX2, which has a VNNI of its own.
+bool halves_weights(const dnnl::primitive_desc_base& primitive) {
+  const auto& extra = primitive.query_md(dnnl::query::weights_md).data.extra;
+  return (extra.flags & dnnl_memory_extra_flag_scale_adjust) != 0 && extra.scale_adjust != 1.0F;
+}
+
 struct Row {
   dnnl_primitive_kind_t kind;
   std::string_view name;  ///< a part of the implementation's
@@ -130,6 +138,9 @@ constexpr Row kWrong[] = {
     // What it copies behind the last channel lands in the pixels of the next thread. On AVX2 and
     // SSE4.1; those of AVX-512 have another name, and masks.
     {dnnl_convolution, "jit_uni_int8_1x1", copies_parts_of_vectors},
+    // On CPUs with AVX-512 VNNI that lack AVX-VNNI, such as Zen 4 and Cascade Lake.
+    {dnnl_convolution, "", halves_weights},
+    {dnnl_deconvolution, "", halves_weights},
     // Where no tap reaches it stores what its registers hold. On every CPU.
     {dnnl_deconvolution, "jit",
      [](const dnnl::primitive_desc_base& primitive) {
