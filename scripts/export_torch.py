@@ -58,8 +58,9 @@ Files in DIR: NAME.json (the IR), NAME.safetensors (weights), NAME.inputs.safete
 NAME.outputs.safetensors (the example inputs, and what PyTorch itself computes from them).
 
 With --dynamic the model is exported at several sizes, which must be one graph whose numbers follow expressions
-over the names; equal names are one size. /STEP behind the range admits only multiples, as x:2=H:64..512/32. The
-files of inputs and outputs are for the example's sizes.
+over the names; equal names are one size. /STEP behind the range admits only multiples, as x:2=H:64..512/32. A range
+whose ends are another graph, as where forward() pads what is short, is refused. The files of inputs and outputs are
+for the example's sizes.
 
 With --state a tensor of the model that forward() writes, or puts another one in place of, is a state: an input that
 begins with zeros and an output that is its next value, a pair of npu.states, which npu-run keeps on the device. One that

@@ -32,6 +32,11 @@ class Symbol:
         self.places = []  # (name of the input, dimension)
         self.sizes = []  # at which the model is exported, one for each export
 
+    def ends(self):
+        """Ends of the stated range that the model is not exported at otherwise."""
+        ends = [self.least, self.largest]
+        return [size for size in ends if size and size % self.step == 0 and not min(self.sizes) <= size <= max(self.sizes)]
+
 
 def parse_dynamic(texts):
     """The symbols of the options, by name."""
@@ -97,8 +102,8 @@ class SeveralSizes:
     def values(self, index):
         return {symbol.name: symbol.sizes[index] for symbol in self.symbols.values()}
 
-    def at(self, index):
-        """The example inputs with other sizes: what they have, over and over."""
+    def at(self, point):
+        """The example inputs with other sizes, by symbol: what they have, over and over."""
         tensors = list(self.inputs.tensors)
         for symbol in self.symbols.values():
             for name, dim in symbol.places:
@@ -106,7 +111,7 @@ class SeveralSizes:
                 tensor = tensors[place]
                 if tensor.shape[dim] == 0:  # an empty past, say
                     tensor = tensor.new_zeros([1 if d == dim else extent for d, extent in enumerate(tensor.shape)])
-                tensors[place] = tensor.index_select(dim, torch.arange(symbol.sizes[index]) % tensor.shape[dim])
+                tensors[place] = tensor.index_select(dim, torch.arange(point[symbol.name]) % tensor.shape[dim])
         inputs = copy.copy(self.inputs)
         inputs.tensors = tensors
         return inputs
@@ -132,15 +137,69 @@ class SeveralSizes:
 def export_template(name, sizes, build, output_names, with_files):
     """The template of a model, of which `build` gives (builder, results) for inputs."""
     documents, stated = [], {}
-    for index in range(sizes.count):
-        builder, results = build(sizes.at(index))
+
+    def document_at(point):
+        builder, results = build(sizes.at(point))
         outputs = builder.finish(results, output_names)
-        documents.append(make_document(name, builder, outputs, with_files))
+        return builder, make_document(name, builder, outputs, with_files)
+
+    for index in range(sizes.count):
+        builder, document = document_at(sizes.values(index))
+        documents.append(document)
         values = [value for node in builder.nodes for value in node.outputs] + builder.inputs
         stated = {value.name: value.stated for value in values if value.stated}
     template = Unification(sizes, stated).unify(documents)
     template.setdefault("npu", {"version": 1})["symbols"] = sizes.section([value.name for value in builder.inputs])
+    for symbol in sizes.symbols.values():
+        for size in symbol.ends():
+            point = {**sizes.values(0), symbol.name: size}
+            other = difference(template, document_at(point)[1], point)
+            if other:
+                raise UserError(
+                    f"--dynamic: at {symbol.name}={size} the model is another one than at {min(symbol.sizes)} to "
+                    f"{max(symbol.sizes)}: {other}; state a range of {symbol.name} that it is the same in"
+                )
     return template
+
+
+# What may be missing where it does nothing, as for a size of 1.
+IDLE = {"clone", "contiguous", "expand", "permute", "reshape", "slice", "squeeze", "transpose", "unsqueeze", "view"}
+
+
+def difference(template, document, point):
+    """What a document says otherwise than the template at its sizes; None if nothing."""
+    symbols = {name: Size.symbol(name) for name in point}
+
+    def is_same(stated, given):
+        if isinstance(stated, str) and isinstance(given, int):
+            return parse_size(stated, symbols).value(point) == given
+        if isinstance(stated, dict) and isinstance(given, dict):
+            return stated.keys() == given.keys() and all(is_same(stated[key], given[key]) for key in stated)
+        if isinstance(stated, list) and isinstance(given, list):
+            return len(stated) == len(given) and all(map(is_same, stated, given))
+        return stated == given
+
+    def is_idle(node):
+        kind = node["op_type"].split(".")[1] if node["op_type"].startswith("aten.") else ""
+        shapes = [mention["shape"] for mention in (*node["inputs"][:1], *node["outputs"])]
+        return kind in IDLE and len(shapes) == 2 and len(shapes[0]) == len(shapes[1]) and all(map(is_equal, *shapes))
+
+    def is_equal(a, b):
+        a, b = (parse_size(size, symbols).value(point) if isinstance(size, str) else size for size in (a, b))
+        return a == b
+
+    ours, theirs = template["nodes"], document["nodes"]
+    keys = ["op_type", "attrs", "outputs"]
+    if [node["op_type"] for node in ours] != [node["op_type"] for node in theirs]:
+        ours, theirs = ([node for node in nodes if not is_idle(node)] for nodes in (ours, theirs))
+        keys = ["op_type"]
+    for stated, given in itertools.zip_longest(ours, theirs):
+        if stated is None or given is None:
+            return f"node '{(stated or given)['name']}' is there at one of them alone"
+        shapes = [[mention["shape"] for mention in node["outputs"]] for node in (stated, given)]
+        if not is_same(*shapes) or not all(is_same(stated.get(key), given.get(key)) for key in keys):
+            return f"node '{stated['name']}' ({stated['op_type']}) is {given['op_type']} of shape {shapes[1][0]} there"
+    return None
 
 
 def names_of_sizes(sizes, shapes):

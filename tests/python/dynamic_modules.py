@@ -158,6 +158,19 @@ def decoder():
     return Decoder(), (torch.randint(0, 29, (1, 3)), torch.randn(1, 6, 8), torch.randn(1, 6, 8))
 
 
+class Limited(nn.Module):
+    """Fewer than four rows are filled up, and more than a hundred cut."""
+
+    def forward(self, rows):
+        if rows.shape[0] < 4:
+            rows = F.pad(rows, (0, 0, 0, 4 - rows.shape[0]))
+        return torch.sigmoid(rows[:100]).sum(0)
+
+
+def limited():
+    return Limited(), (torch.randn(7, 3),)
+
+
 def scaled():
     return Scaled(), (torch.randn(7, 3),)
 
