@@ -7,11 +7,12 @@
 // other constants at every size. So what was computed is compared first: values whose shape
 // differs, or whose elements are no integers and differ, are left to nodes when the model is
 // imported again, and constants of one number that differ become nodes that make them, until
-// nothing of that kind is left. O(imports), some ten for each of at most kMostRounds rounds.
+// nothing of that kind is left. At the ends of the range of a size the template is compared with an
+// import there; where they differ, the range ends in front of it. O(imports), some ten for each of
+// at most kMostRounds rounds, and two for each size behind that.
 #include "import_template.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "npu/support/error.hpp"
 #include "relate_sizes.hpp"
 #include "support/json_fields.hpp"
+#include "template_range.hpp"
 
 namespace npu::onnx {
 namespace {
@@ -35,11 +37,6 @@ struct SizedImport {
   WrittenModel model;
   std::map<std::string, Tensor> computed;
 };
-
-bool is_same_data(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() &&
-         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.bytes())) == 0;
-}
 
 // A name of a dimension as a symbol: what no symbol may have becomes '_'.
 std::string symbol_of(const std::string& name, const std::vector<std::string>& taken) {
@@ -60,6 +57,16 @@ struct Samples {
   std::int64_t least, step;
 };
 using AllSamples = std::vector<Samples>;  // by symbol
+
+/// A template, and what it was made of.
+struct Accepted {
+  WrittenModel model;
+  AllSamples samples;
+  std::vector<SizeBindings> points;
+  std::set<std::string> kept, filled;       // of the settings
+  std::map<std::string, Tensor> constants;  // what was computed, and is the same at all points
+  std::vector<Finding> findings;
+};
 
 // Which steps each size takes; see sizes_to_sample.
 constexpr std::int64_t kFarApart = 7;
@@ -97,8 +104,11 @@ class TemplateImport {
                                          {kLong, kFarApart},
                                          {kHalved, kFarApart}}) {
       AllSamples all(symbols_.size(), samples);
-      if (auto written = at_sizes(all, apart)) {
-        return refined(*std::move(written), all);
+      if (auto accepted = at_sizes(all, apart)) {
+        accepted = refined(*std::move(accepted));
+        end_ranges(*accepted);
+        findings_ = std::move(accepted->findings);
+        return std::move(accepted->model);
       }
     }
     return {};
@@ -109,18 +119,16 @@ class TemplateImport {
   static constexpr Samples kSome{16, 1};
   static constexpr Samples kLong{64, 1};
   static constexpr Samples kHalved{64, 32};
+  static constexpr std::int64_t kFarAway = 32768;
 
   // Sizes that alone take more values than all together do, such as a batch of images, and the
   // least that models with convolutions take.
-  WrittenModel refined(WrittenModel model, AllSamples samples) {
-    std::vector<Finding> findings = std::move(findings_);
+  Accepted refined(Accepted accepted) {
+    const AllSamples& samples = accepted.samples;
     const auto attempt = [&](const AllSamples& tried) {
-      auto written = at_sizes(tried, kFarApart);
-      if (!written) return false;
-      model = *std::move(written);
-      samples = tried;
-      findings = findings_;
-      return true;
+      auto found = at_sizes(tried, kFarApart);
+      if (found) accepted = *std::move(found);
+      return found.has_value();
     };
     for (std::size_t i = 0; i < samples.size() && samples.size() > 1; ++i) {
       if (samples[i].least == kAny.least) continue;
@@ -153,8 +161,90 @@ class TemplateImport {
         if (!attempt(tried)) refused = tried[i].least;
       }
     }
-    findings_ = std::move(findings);
-    return model;
+    return accepted;
+  }
+
+  // ---- Ranges ----
+
+  // Where a model takes another branch, its template ends.
+  void end_ranges(Accepted& accepted) {
+    settings_.kept = accepted.kept;
+    settings_.filled = accepted.filled;
+    Json document = parse_json(accepted.model.document, "model");
+    Json& symbols = *find_member(*find_member(document, "npu"), "symbols");
+    for (std::size_t i = 0; i < symbols_.size(); ++i) {
+      const std::int64_t step = accepted.samples[i].step;
+      if (step > 1) set_member(*find_member(symbols, symbols_[i]), "min", step);
+    }
+    Diagnostics faults;
+    const Template model = Template::read(document, "model", faults);
+    if (faults.has_errors()) return;
+    for (std::size_t i = 0; i < symbols_.size(); ++i) {
+      const std::string& name = symbols_[i];
+      const std::int64_t step = accepted.samples[i].step;
+      Json& symbol = *find_member(symbols, name);
+      const auto agrees = [&](std::int64_t value) {
+        SizeBindings point = accepted.points.front();
+        point[name] = value;
+        return agrees_at(accepted, model, point);
+      };
+      // The values between one that agrees and one that does not, halved until they meet.
+      const auto last_agreeing = [&](std::int64_t good, std::int64_t bad) {
+        while (std::abs(good - bad) > step) {
+          const std::int64_t middle = good + (bad - good) / step / 2 * step;
+          (agrees(middle).value_or(false) ? good : bad) = middle;
+        }
+        return good;
+      };
+      std::int64_t least = accepted.points.front().at(name);
+      std::int64_t most = least;
+      for (const SizeBindings& point : accepted.points) {
+        least = std::min(least, point.at(name));
+        most = std::max(most, point.at(name));
+      }
+      const std::int64_t min = member_integer(symbol, "min").value_or(1);
+      if (min < least && !agrees(min).value_or(false)) {
+        set_member(symbol, "min", last_agreeing(least, min));
+      }
+      const std::int64_t max = member_integer(symbol, "max").value_or(kFarAway);
+      for (std::int64_t far = kFarAway; far > most; far /= 8) {
+        if (far > max) continue;
+        const std::optional<bool> is_same = agrees(far / step * step);
+        if (!is_same) continue;  // no size of this model
+        if (!*is_same) {
+          set_member(symbol, "max", last_agreeing(most, far / step * step));
+        }
+        break;
+      }
+    }
+    accepted.model.document = document.dump();
+  }
+
+  // Whether an import at some sizes does what the template does; nothing if there is none.
+  std::optional<bool> agrees_at(const Accepted& accepted, const Template& model,
+                                const SizeBindings& point) {
+    try {
+      const SizedImport imported = import_at(point);
+      if (has_errors()) return std::nullopt;
+      const Json document = parse_json(imported.model.document, "model");
+      const Agreement agreement = agreement_of(bound_document(model, point), document);
+      if (agreement != Agreement::kShapes) return agreement == Agreement::kWhole;
+      std::map<std::string, Tensor> computed = accepted.constants;
+      for (auto value = computed.begin(); value != computed.end();) {
+        const bool is_there = imported.computed.contains(value->first);
+        value = is_there ? std::next(value) : computed.erase(value);
+      }
+      return alike(computed, imported.computed).size() == computed.size();
+    } catch (const Error&) {
+      return std::nullopt;  // a size is beyond its limits
+    }
+  }
+
+  SizedImport import_at(const SizeBindings& point) {
+    Settings settings = settings_;
+    // Also what follows from others, since a number says less of it than they do.
+    for (const auto& [name, size] : sizes_) settings.bindings[name] = size.evaluate(point);
+    return import_once(settings);
   }
 
   SizedImport import_once(const Settings& settings) {
@@ -180,7 +270,7 @@ class TemplateImport {
   }
 
   // Nothing, with findings, if the model cannot be imported at these sizes.
-  std::optional<WrittenModel> at_sizes(const AllSamples& samples, std::int64_t apart) {
+  std::optional<Accepted> at_sizes(const AllSamples& samples, std::int64_t apart) {
     findings_.clear();
     settings_.kept.clear();
     settings_.filled.clear();
@@ -194,10 +284,7 @@ class TemplateImport {
     for (int round = 0; round < kMostRounds; ++round) {
       std::vector<SizedImport> imports;
       for (const SizeBindings& point : points) {
-        Settings settings = settings_;
-        // Also what follows from others, since a number says less of it than they do.
-        for (const auto& [name, size] : sizes_) settings.bindings[name] = size.evaluate(point);
-        SizedImport imported = import_once(settings);
+        SizedImport imported = import_at(point);
         if (has_errors()) {
           for (Finding& finding : findings_) finding.text += " (" + bindings_text(point) + ")";
           return std::nullopt;
@@ -206,7 +293,12 @@ class TemplateImport {
         imports.push_back(std::move(imported));
       }
       if (keep_what_differs(imports)) continue;
-      if (auto written = unified(imports, samples)) return written;
+      if (auto written = unified(imports, samples)) {
+        std::map<std::string, Tensor> constants = imports.front().computed;
+        for (const SizedImport& other : imports) constants = alike(constants, other.computed);
+        return Accepted{*std::move(written),  samples,  points, settings_.kept, settings_.filled,
+                        std::move(constants), findings_};
+      }
       if (has_errors()) return std::nullopt;
     }
     findings_.push_back({Finding::Level::kError,
@@ -236,7 +328,7 @@ class TemplateImport {
         const bool is_number = range_ends_.contains(name) || (!is_floating_point(tensor.dtype()) &&
                                                               tensor.dtype() != DType::kBool);
         if (found->second.shape() != tensor.shape() ||
-            (!is_number && !is_same_data(found->second, tensor))) {
+            (!is_number && !is_same_tensor(found->second, tensor))) {
           settings_.kept.insert(name);
         }
       }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a template holds at sizes that it was not made of.
+//
+// A model may take another branch where a size is small or large: pad what is shorter than a
+// kernel, cut what is longer than a table. An import at that size takes it, and differs.
+#include "template_range.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string_view>
+
+#include "support/json_fields.hpp"
+
+namespace npu::onnx {
+namespace {
+
+const Json& list_of(const Json& object, const char* key) {
+  static const Json kNone = Json::array();
+  const Json* list = member_list(object, key);
+  return list != nullptr ? *list : kNone;
+}
+
+std::map<std::string_view, const Json*> shapes_of(const Json& document) {
+  std::map<std::string_view, const Json*> shapes;
+  const auto add = [&](const Json& mentions) {
+    for (const Json& mention : mentions) {
+      shapes.emplace(*member_text(mention, "name"), find_member(mention, "shape"));
+    }
+  };
+  for (const Json& node : list_of(document, "nodes")) add(list_of(node, "outputs"));
+  add(list_of(document, "graph_outputs"));
+  return shapes;
+}
+
+bool is_same(const Json* a, const Json* b) {
+  return a == nullptr || b == nullptr ? a == b : *a == *b;
+}
+
+bool have_same_nodes(const Json& a, const Json& b) {
+  const Json& nodes = list_of(a, "nodes");
+  const Json& others = list_of(b, "nodes");
+  if (nodes.size() != others.size()) return false;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (const char* key : {"name", "op_type"}) {
+      if (!is_same(find_member(nodes[i], key), find_member(others[i], key))) return false;
+    }
+  }
+  return true;
+}
+
+// Whether the nodes that only the first document has leave a shape as it is, as those do that an
+// import leaves out where they do nothing.
+bool are_idle_without(const Json& document, const Json& other) {
+  std::set<std::string_view> names;
+  for (const Json& node : list_of(other, "nodes")) names.insert(*member_text(node, "name"));
+  const Json& nodes = list_of(document, "nodes");
+  return std::all_of(nodes.begin(), nodes.end(), [&](const Json& node) {
+    if (names.contains(*member_text(node, "name"))) return true;
+    const Json& inputs = list_of(node, "inputs");
+    const Json& outputs = list_of(node, "outputs");
+    return !inputs.empty() && outputs.size() == 1 &&
+           is_same(find_member(inputs[0], "shape"), find_member(outputs[0], "shape"));
+  });
+}
+
+bool has_no_element(const Json* shape) {
+  return shape != nullptr && std::any_of(shape->begin(), shape->end(), [](const Json& extent) {
+           return json_integer(&extent) == 0;
+         });
+}
+
+}  // namespace
+
+Agreement agreement_of(const Json& bound, const Json& imported) {
+  if (have_same_nodes(bound, imported)) {
+    for (const char* key : {"nodes", "graph_outputs", "constants", "weights"}) {
+      if (!is_same(find_member(bound, key), find_member(imported, key))) return Agreement::kNone;
+    }
+    return Agreement::kWhole;
+  }
+  const auto shapes = shapes_of(imported);
+  for (const auto& [name, shape] : shapes_of(bound)) {
+    if (has_no_element(shape)) return Agreement::kWhole;  // an import makes constants of those
+  }
+  for (const auto& [name, shape] : shapes_of(bound)) {
+    const auto found = shapes.find(name);
+    if (found != shapes.end() && !is_same(found->second, shape)) return Agreement::kNone;
+  }
+  const bool are_idle = are_idle_without(bound, imported) && are_idle_without(imported, bound);
+  return are_idle ? Agreement::kShapes : Agreement::kNone;
+}
+
+bool is_same_tensor(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && a.bytes() == b.bytes() &&
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.bytes())) == 0;
+}
+
+std::map<std::string, Tensor> alike(std::map<std::string, Tensor> values,
+                                    const std::map<std::string, Tensor>& others) {
+  for (auto value = values.begin(); value != values.end();) {
+    const auto other = others.find(value->first);
+    const bool is_alike = other != others.end() && is_same_tensor(value->second, other->second);
+    value = is_alike ? std::next(value) : values.erase(value);
+  }
+  return values;
+}
+
+}  // namespace npu::onnx
