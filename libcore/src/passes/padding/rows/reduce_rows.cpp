@@ -76,31 +76,61 @@ void rewrite_variance(RowWriter& writer, NodeId id, double correction) {
   const Reduced reduced = reduced_by(writer, id);
   const TensorId operand = writer.graph().node(id).inputs.front();
   const TensorInfo& source = writer.graph().tensor(operand);
-  SizeShape kept = writer.shapes().of(operand);
+  const TensorInfo& result = writer.result(id);
+  // In 16 bits each step would round.
+  const bool is_narrow = dtype_size(source.dtype) < dtype_size(DType::kFloat32);
+  const DType wide = is_narrow ? DType::kFloat32 : source.dtype;
+  const SizeShape& shape = writer.shapes().of(operand);
+  const auto add = [&](const char* what, const char* op_type, Json inputs, Json attrs,
+                       const SizeShape& sizes, const Shape& numbers) {
+    return writer.insert(id, result.name + what, op_type, std::move(inputs), std::move(attrs),
+                         sizes, numbers, wide);
+  };
+  Json rows = writer.mention(operand);
+  if (is_narrow) {
+    rows = add(":wide", "aten._to_copy.default", Json::array({rows}), {{"dtype", type_text(wide)}},
+               shape, source.shape);
+  }
+  SizeShape kept = shape;
   Shape numbers = source.shape;
   for (const Json& dim : reduced.dims) {
     kept[dim.get<std::size_t>()] = SizeExpression(1);
     numbers[dim.get<std::size_t>()] = 1;
   }
-  const std::string& name = writer.result(id).name;
-  const auto each = [&](const char* what, const char* op_type, Json a, Json b) {
-    return writer.insert(id, name + what, op_type, Json::array({std::move(a), std::move(b)}),
-                         Json::object(), writer.shapes().of(operand), source.shape, source.dtype);
+  const Json mean = add(":mean", "aten.mean.dim", Json::array({rows}),
+                        {{"dim", reduced.dims}, {"keepdim", true}}, kept, numbers);
+  const Json above = add(":above", "aten.sub.Tensor", Json::array({rows, mean}), Json::object(),
+                         shape, source.shape);
+  const Json square = add(":square", "aten.mul.Tensor", Json::array({above, above}), Json::object(),
+                          shape, source.shape);
+  const SizeShape& sizes = writer.shapes().of(writer.result_of(id));
+  const Json sum = add(":sum", "aten.sum.dim_IntList", Json::array({square}),
+                       {{"dim", reduced.dims}, {"keepdim", reduced.keeps}}, sizes, result.shape);
+  const Json count = writer.number(reduced.count - static_cast<std::int64_t>(correction), wide);
+  // The last step has the name of the node.
+  struct Step {
+    const char* what;
+    const char* op_type;
+    Json inputs;
+    Json attrs;
   };
-  const Json mean =
-      writer.insert(id, name + ":mean", "aten.mean.dim", Json::array({writer.mention(operand)}),
-                    {{"dim", reduced.dims}, {"keepdim", true}}, kept, numbers, source.dtype);
-  const Json above = each(":above", "aten.sub.Tensor", writer.mention(operand), mean);
-  const Json sum = sum_of(writer, id, each(":square", "aten.mul.Tensor", above, above), reduced);
-  const Json count =
-      writer.number(reduced.count - static_cast<std::int64_t>(correction), writer.result(id).dtype);
-  if (functional_name(writer.graph().node(id).op_type) == "var") {
-    return writer.replace(id, "aten.div.Tensor", Json::array({sum, count}), Json::object());
+  std::vector<Step> steps{{":variance", "aten.div.Tensor", Json::array({count}), Json::object()}};
+  if (functional_name(writer.graph().node(id).op_type) != "var") {
+    steps.push_back({":root", "aten.sqrt.default", Json::array(), Json::object()});
   }
-  const Json variance = writer.insert(
-      id, name + ":variance", "aten.div.Tensor", Json::array({sum, count}), Json::object(),
-      writer.shapes().of(writer.result_of(id)), writer.result(id).shape, writer.result(id).dtype);
-  writer.replace(id, "aten.sqrt.default", Json::array({variance}), Json::object());
+  if (is_narrow) {
+    steps.push_back(
+        {"", "aten._to_copy.default", Json::array(), {{"dtype", type_text(result.dtype)}}});
+  }
+  Json last = sum;
+  for (Step& step : steps) {
+    step.inputs.insert(step.inputs.begin(), last);
+    if (&step == &steps.back()) {
+      return writer.replace(id, step.op_type, std::move(step.inputs), std::move(step.attrs));
+    }
+    last = add(step.what, step.op_type, std::move(step.inputs), std::move(step.attrs), sizes,
+               result.shape);
+  }
 }
 
 }  // namespace npu::padding
