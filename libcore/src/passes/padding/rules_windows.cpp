@@ -49,6 +49,16 @@ SizeExpression window_reach(const SizeExpression& results, const Window& window)
   return (results - 1) * window.stride + (window.span() - window.before);
 }
 
+/// Rows of which each window that begins in front of them has one. O(rows in front).
+std::int64_t rows_of_window(const Window& window) {
+  std::int64_t rows = 1;
+  for (std::int64_t begin = -window.before; begin < 0; begin += window.stride) {
+    const std::int64_t first = (begin % window.dilation + window.dilation) % window.dilation;
+    rows = std::max(rows, first + 1);
+  }
+  return rows;
+}
+
 std::string no_window_text(std::int32_t dim) {
   return "its result has not the size that its windows give along dimension " + std::to_string(dim);
 }
@@ -210,6 +220,12 @@ NodeRule pool_rule(const PaddedNode& node) {
         {.result = 0, .dim = d, .from = {place}, .finite = Keep::kAll, .is_resized = true});
     if (node.sizes().at_most(window_reach(results, window), rows)) continue;
     if (is_max) {
+      if (const std::int64_t least = rows_of_window(window);
+          !node.sizes().at_most(SizeExpression(least), rows)) {
+        return refuse_rule("a window has nothing but padding where the padded size " +
+                           quoted_size(rows) + " is below " + std::to_string(least) +
+                           "; narrow the range of its size: --bind NAME=MIN..MAX");
+      }
       std::vector<TailClass> accepted{kLowests};
       if (window.dilation == 1) accepted.push_back(kRepeats);
       rule.needs.push_back(

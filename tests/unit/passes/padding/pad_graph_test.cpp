@@ -264,6 +264,11 @@ TEST_CASE("padding: what has no rule is refused by name", "[padding]") {
   CHECK(of(R"(y = avg_pool1d(x) [2,8,S] {"kernel_size": [3], "stride": [1], "padding": [1], )"
            R"("count_include_pad": false})") ==
         "node 'y': an average pool whose divisor leaves padding out depends on 'S'");
+  CHECK(refusal("size S 1..8; input x [1,2,S]; y = max_pool1d(x) [1,2,S] {\"kernel_size\": [3], "
+                "\"stride\": [1], \"padding\": [3], \"dilation\": [3]}; output y",
+                {{"S", 8}}) ==
+        "node 'y': a window has nothing but padding where the padded size 'S' is below 3; narrow "
+        "the range of its size: --bind NAME=MIN..MAX");
   CHECK(of(R"(y = npu.unknown(x) [2,8,S])") ==
         "node 'y': there is no padding rule for operator 'npu.unknown'");
 }
