@@ -119,7 +119,6 @@ class TemplateImport {
   static constexpr Samples kSome{16, 1};
   static constexpr Samples kLong{64, 1};
   static constexpr Samples kHalved{64, 32};
-  static constexpr std::int64_t kFarAway = 32768;
 
   // Sizes that alone take more values than all together do, such as a batch of images, and the
   // least that models with convolutions take.
@@ -172,51 +171,28 @@ class TemplateImport {
     settings_.filled = accepted.filled;
     Json document = parse_json(accepted.model.document, "model");
     Json& symbols = *find_member(*find_member(document, "npu"), "symbols");
+    std::vector<TriedSize> sizes;
     for (std::size_t i = 0; i < symbols_.size(); ++i) {
-      const std::int64_t step = accepted.samples[i].step;
-      if (step > 1) set_member(*find_member(symbols, symbols_[i]), "min", step);
+      const Json& symbol = *find_member(symbols, symbols_[i]);
+      TriedSize& size = sizes.emplace_back(symbols_[i], accepted.samples[i].step);
+      size.min = size.step > 1 ? size.step : member_integer(symbol, "min").value_or(1);
+      size.max = member_integer(symbol, "max");
+      for (const SizeBindings& point : accepted.points) size.tried.push_back(point.at(size.name));
     }
+    const auto write = [&] {
+      for (const TriedSize& size : sizes) {
+        Json& symbol = *find_member(symbols, size.name);
+        set_member(symbol, "min", size.min);
+        if (size.max) set_member(symbol, "max", *size.max);
+      }
+    };
+    write();
     Diagnostics faults;
     const Template model = Template::read(document, "model", faults);
     if (faults.has_errors()) return;
-    for (std::size_t i = 0; i < symbols_.size(); ++i) {
-      const std::string& name = symbols_[i];
-      const std::int64_t step = accepted.samples[i].step;
-      Json& symbol = *find_member(symbols, name);
-      const auto agrees = [&](std::int64_t value) {
-        SizeBindings point = accepted.points.front();
-        point[name] = value;
-        return agrees_at(accepted, model, point);
-      };
-      // The values between one that agrees and one that does not, halved until they meet.
-      const auto last_agreeing = [&](std::int64_t good, std::int64_t bad) {
-        while (std::abs(good - bad) > step) {
-          const std::int64_t middle = good + (bad - good) / step / 2 * step;
-          (agrees(middle).value_or(false) ? good : bad) = middle;
-        }
-        return good;
-      };
-      std::int64_t least = accepted.points.front().at(name);
-      std::int64_t most = least;
-      for (const SizeBindings& point : accepted.points) {
-        least = std::min(least, point.at(name));
-        most = std::max(most, point.at(name));
-      }
-      const std::int64_t min = member_integer(symbol, "min").value_or(1);
-      if (min < least && !agrees(min).value_or(false)) {
-        set_member(symbol, "min", last_agreeing(least, min));
-      }
-      const std::int64_t max = member_integer(symbol, "max").value_or(kFarAway);
-      for (std::int64_t far = kFarAway; far > most; far /= 8) {
-        if (far > max) continue;
-        const std::optional<bool> is_same = agrees(far / step * step);
-        if (!is_same) continue;  // no size of this model
-        if (!*is_same) {
-          set_member(symbol, "max", last_agreeing(most, far / step * step));
-        }
-        break;
-      }
-    }
+    onnx::end_ranges(sizes,
+                     [&](const SizeBindings& point) { return agrees_at(accepted, model, point); });
+    write();
     accepted.model.document = document.dump();
   }
 

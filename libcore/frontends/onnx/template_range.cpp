@@ -6,6 +6,7 @@
 #include "template_range.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <string_view>
@@ -70,6 +71,67 @@ bool has_no_element(const Json* shape) {
          });
 }
 
+constexpr std::int64_t kFarAway = 32768;
+
+std::int64_t least_of(const TriedSize& size) { return *std::ranges::min_element(size.tried); }
+std::int64_t most_of(const TriedSize& size) { return *std::ranges::max_element(size.tried); }
+
+SizeBindings first_point(const std::vector<TriedSize>& sizes) {
+  SizeBindings point;
+  for (const TriedSize& size : sizes) point[size.name] = size.tried.front();
+  return point;
+}
+
+/// The value next to `bad` at which a model still agrees, as it does at `good`.
+std::int64_t last_agreeing(std::int64_t good, std::int64_t bad, std::int64_t step,
+                           const std::function<bool(std::int64_t)>& agrees) {
+  while (std::abs(good - bad) >= 2 * step) {
+    const std::int64_t middle = good + (bad - good) / step / 2 * step;
+    (agrees(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+void end_alone(TriedSize& size, SizeBindings point, const AgreesAt& agrees_at) {
+  const auto at = [&](std::int64_t value) {
+    point[size.name] = value;
+    return agrees_at(point);
+  };
+  const auto agrees = [&](std::int64_t value) { return at(value).value_or(false); };
+  const std::int64_t least = least_of(size);
+  const std::int64_t most = most_of(size);
+  if (size.min < least && !agrees(size.min)) {
+    size.min = last_agreeing(least, size.min, size.step, agrees);
+  }
+  for (std::int64_t far = kFarAway; far > most; far /= 8) {
+    if (size.max && far > *size.max) continue;
+    const std::optional<bool> is_same = at(far / size.step * size.step);
+    if (!is_same) continue;  // no size of this model
+    if (!*is_same) size.max = last_agreeing(most, far / size.step * size.step, size.step, agrees);
+    break;
+  }
+}
+
+/// The largest values together: shares of the way from what was tried, each half of the one before.
+void end_together(std::vector<TriedSize>& sizes, const AgreesAt& agrees_at) {
+  bool is_other = false;
+  for (int half = 0; half < 16; ++half) {
+    SizeBindings point;
+    for (const TriedSize& size : sizes) {
+      const std::int64_t most = most_of(size);
+      const std::int64_t way = std::max<std::int64_t>(size.max.value_or(kFarAway) - most, 0);
+      point[size.name] = most + (way >> half) / size.step * size.step;
+    }
+    const std::optional<bool> is_same = agrees_at(point);
+    is_other = is_other || is_same == false;
+    if (is_same != true) continue;
+    for (TriedSize& size : sizes) {
+      if (is_other) size.max = point.at(size.name);
+    }
+    return;
+  }
+}
+
 }  // namespace
 
 Agreement agreement_of(const Json& bound, const Json& imported) {
@@ -104,6 +166,17 @@ std::map<std::string, Tensor> alike(std::map<std::string, Tensor> values,
     value = is_alike ? std::next(value) : values.erase(value);
   }
   return values;
+}
+
+void end_ranges(std::vector<TriedSize>& sizes, const AgreesAt& agrees) {
+  for (TriedSize& size : sizes) end_alone(size, first_point(sizes), agrees);
+  if (sizes.size() < 2) return;
+  SizeBindings least;
+  for (const TriedSize& size : sizes) least[size.name] = size.min;
+  if (least != first_point(sizes) && agrees(least) == false) {
+    for (TriedSize& size : sizes) size.min = std::max(size.min, least_of(size));
+  }
+  end_together(sizes, agrees);
 }
 
 }  // namespace npu::onnx
