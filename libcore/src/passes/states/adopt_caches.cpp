@@ -34,6 +34,29 @@ std::optional<Json> finished(Json document, const std::string& file, Diagnostics
   return document;
 }
 
+/// Whether the template holds for a past of no row up to one less than the capacity.
+bool holds_for_past(const Template& model, const CachePairs& caches, std::int64_t capacity,
+                    Diagnostics& diagnostics) {
+  for (const SizeSymbol& symbol : model.symbols().list()) {
+    if (symbol.name != caches.past_symbol) continue;
+    const auto refuse = [&](const std::string& text) {
+      diagnostics.error({.file = model.file()}, "size '" + symbol.name + "' " + text);
+      return false;
+    };
+    const auto least = symbol.min.constant();
+    if (!least || *least > 1 || symbol.multiple_of != 1) {
+      return refuse("of its past is " + symbol.min.text() +
+                    " at least, or a multiple: a decoder begins without a past");
+    }
+    const auto most = symbol.max ? symbol.max->constant() : std::nullopt;
+    if (most && *most + 1 < capacity) {
+      return refuse("of its past is " + std::to_string(*most) +
+                    " at most; expected --capacity of at most " + std::to_string(*most + 1));
+    }
+  }
+  return true;
+}
+
 /// All that is about the caches that a step writes.
 std::optional<Json> adopt_written(const Template& model, const AdoptOptions& options,
                                   Diagnostics& diagnostics) {
@@ -78,6 +101,9 @@ std::optional<Json> adopt_written(const Template& model, const AdoptOptions& opt
   } else if (capacity == 0) {
     diagnostics.error({.file = model.file()},
                       "its caches grow: say with --capacity how many rows they are to have");
+    return std::nullopt;
+  }
+  if (!caches->is_fixed && !holds_for_past(model, *caches, capacity, diagnostics)) {
     return std::nullopt;
   }
   const PastModel past(model, *caches, diagnostics);

@@ -252,13 +252,17 @@ TEST_CASE("states: rows of a table that is cut to all rows are taken of the tabl
   text.replace(text.find("attention(q,"), 12, "attention(turned,");
   const Json document = adopted(text);
   CHECK(ops(document).find("seen.whole(turns); taken(seen.whole positions)") != std::string::npos);
-  // A table with fewer rows than the caches is not read behind its end.
+  // A table with fewer rows than the caches is not read behind its end, which the range says.
   std::string less = text;
   for (std::size_t at = less.find("64,4"); at != std::string::npos; at = less.find("64,4")) {
     less.replace(at, 4, "15,4");
   }
   less.replace(less.find("size P 1..64; size T 1..64"), 26, "size P 1..7; size T 1..7");
-  CHECK(refusal(less).find("node 'taken'") != std::string::npos);
+  CHECK(refusal(less).find("size 'P' of its past is 7 at most; expected --capacity of at most 8") !=
+        std::string::npos);
+  less.replace(less.find("size P 1..7"), 11, "size P 4..7");
+  CHECK(refusal(less).find("size 'P' of its past is 4 at least, or a multiple: a decoder begins "
+                           "without a past") != std::string::npos);
 }
 
 TEST_CASE("states: what hides nothing, and a bound that hides, are left out", "[states]") {
