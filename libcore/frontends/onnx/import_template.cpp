@@ -63,7 +63,8 @@ struct Accepted {
   WrittenModel model;
   AllSamples samples;
   std::vector<SizeBindings> points;
-  std::set<std::string> kept, filled;       // of the settings
+  std::set<std::string> kept, filled;  // of the settings
+  bool has_rolls = true;
   std::map<std::string, Tensor> constants;  // what was computed, and is the same at all points
   std::vector<Finding> findings;
 };
@@ -169,6 +170,7 @@ class TemplateImport {
   void end_ranges(Accepted& accepted) {
     settings_.kept = accepted.kept;
     settings_.filled = accepted.filled;
+    settings_.has_rolls = accepted.has_rolls;
     Json document = parse_json(accepted.model.document, "model");
     Json& symbols = *find_member(*find_member(document, "npu"), "symbols");
     std::vector<TriedSize> sizes;
@@ -250,6 +252,7 @@ class TemplateImport {
     findings_.clear();
     settings_.kept.clear();
     settings_.filled.clear();
+    settings_.has_rolls = true;
     auto points = sizes_to_sample(symbols_, 0, 1, apart);
     for (SizeBindings& point : points) {
       for (std::size_t i = 0; i < symbols_.size(); ++i) {
@@ -270,16 +273,41 @@ class TemplateImport {
       }
       if (keep_what_differs(imports)) continue;
       if (auto written = unified(imports, samples)) {
+        if (settings_.has_rolls && rolls_varying(*written)) {
+          settings_.has_rolls = false;
+          continue;
+        }
         std::map<std::string, Tensor> constants = imports.front().computed;
         for (const SizedImport& other : imports) constants = alike(constants, other.computed);
-        return Accepted{*std::move(written),  samples,  points, settings_.kept, settings_.filled,
-                        std::move(constants), findings_};
+        return Accepted{.model = *std::move(written),
+                        .samples = samples,
+                        .points = points,
+                        .kept = settings_.kept,
+                        .filled = settings_.filled,
+                        .has_rolls = settings_.has_rolls,
+                        .constants = std::move(constants),
+                        .findings = findings_};
       }
       if (has_errors()) return std::nullopt;
     }
     findings_.push_back({Finding::Level::kError,
                          "its constants differ from size to size, however they are computed"});
     return std::nullopt;
+  }
+
+  // Whether a roll is along a size that varies: where its rows begin depends on how many there are,
+  // which parts of fixed sizes say, and a roll does not.
+  static bool rolls_varying(const WrittenModel& written) {
+    const Json document = parse_json(written.document, "model");
+    const Json& nodes = *member_list(document, "nodes");
+    return std::any_of(nodes.begin(), nodes.end(), [](const Json& node) {
+      if (*member_text(node, "op_type") != "aten.roll.default") return false;
+      const Json& shape = *member_list((*member_list(node, "outputs"))[0], "shape");
+      const Json& dims = *member_list(*member_object(node, "attrs"), "dims");
+      return std::any_of(dims.begin(), dims.end(), [&](const Json& dim) {
+        return shape[static_cast<std::size_t>(json_integer(&dim).value_or(0))].is_string();
+      });
+    });
   }
 
   // " of node 'x'", which reads a constant first.

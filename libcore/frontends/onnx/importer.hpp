@@ -43,6 +43,7 @@ struct Settings {
   bool notes_computed = false;   ///< computed() has what was computed at import
   std::set<std::string> kept;    ///< values that nodes make, even if they could be computed
   std::set<std::string> filled;  ///< constants of the document that nodes make
+  bool has_rolls = true;         ///< two parts of a tensor in another order are a roll
 };
 
 struct Finding {

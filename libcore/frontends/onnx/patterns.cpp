@@ -280,7 +280,7 @@ Value* unpadded(Op& op, Value* x, const Shape& kernel, Shape& pads) {
 }
 
 Value* match_roll(Op& op, const std::vector<Value*>& parts, std::int64_t axis) {
-  if (parts.size() != 2) return nullptr;
+  if (parts.size() != 2 || !op.importer().settings().has_rolls) return nullptr;
   const DraftNode* back = made_by(op, parts[0], "aten.slice.Tensor");
   const DraftNode* front = made_by(op, parts[1], "aten.slice.Tensor");
   if (back == nullptr || front == nullptr || back->inputs[0] != front->inputs[0]) return nullptr;

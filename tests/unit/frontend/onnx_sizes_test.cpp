@@ -474,6 +474,28 @@ TEST_CASE("onnx: a row of each of several matrices is picked by two indices", "[
   CHECK(ops("n").find("aten.mul.Tensor") != std::string::npos);
 }
 
+TEST_CASE("onnx: parts in another order are no roll along a size that varies", "[frontend]") {
+  const auto ops = [](const std::vector<std::string>& shape) {
+    const Json model = template_of(
+        Proto()
+            .message(1, onnx_node("Slice", {"x", "one", "end", "axis"}, {"behind"}))
+            .message(1, onnx_node("Slice", {"x", "zero", "one", "axis"}, {"first"}))
+            .message(
+                1, onnx_node("Concat", {"behind", "first"}, {"y"}).message(5, onnx_int("axis", 1)))
+            .message(5, onnx_integers("zero", {1}, {0}))
+            .message(5, onnx_integers("one", {1}, {1}))
+            .message(5, onnx_integers("axis", {1}, {1}))
+            .message(5, onnx_integers("end", {1}, {INT64_MAX}))
+            .message(11, named_value("x", shape))
+            .message(12, onnx_result("y")));
+    std::string names;
+    for (const Json& node : model["nodes"]) names += node["op_type"].get<std::string>() + " ";
+    return names;
+  };
+  CHECK(ops({"n", "6"}) == "aten.roll.default ");
+  CHECK(ops({"2", "n"}) == "aten.slice.Tensor aten.slice.Tensor aten.cat.default ");
+}
+
 TEST_CASE("onnx: a size is as large as convolutions need it", "[frontend]") {
   const Json model = template_of(Proto()
                                      .message(1, onnx_node("Conv", {"x", "w"}, {"y"}))
