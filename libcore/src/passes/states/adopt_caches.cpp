@@ -14,11 +14,12 @@
 
 #include "passes/states/adopter.hpp"
 #include "passes/states/decoder_inputs.hpp"
-#include "passes/states/plain_decoder.hpp"
-#include "passes/states/products/write_products.hpp"
+#include "passes/states/plain/plain_decoder.hpp"
+#include "passes/states/plain/straighten_caches.hpp"
+#include "passes/states/plain/unstack_caches.hpp"
+#include "passes/states/plain/widen_inputs.hpp"
+#include "passes/states/plain/write_products.hpp"
 #include "passes/states/source_inputs.hpp"
-#include "passes/states/straighten_caches.hpp"
-#include "passes/states/unstack_caches.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu {

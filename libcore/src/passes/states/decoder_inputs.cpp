@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the tokens, positions, mask and logits of a decoder. O(inputs + nodes + outputs). Tokens
-// and positions of 32 bits, as ONNX Runtime's own exporters have them, get 64 first: O(nodes) for
-// each of them.
+// Finds the tokens, positions, mask and logits of a decoder. O(inputs + nodes + outputs).
 #include "passes/states/decoder_inputs.hpp"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ops/op_name.hpp"
 #include "passes/states/follow_past.hpp"
-#include "support/json_fields.hpp"
 #include "support/text.hpp"
 
 namespace npu::states {
@@ -22,11 +18,6 @@ namespace {
 bool is_row(const SizeShape& shape, const SizeExpression& rows) {
   return !shape.empty() && shape.size() <= 2 && shape.back() == rows &&
          (shape.size() == 1 || shape.front() == SizeExpression(1));
-}
-
-bool is_cast(std::string_view op) { return op == "to" || op == "_to_copy"; }
-bool reads_rows(std::string_view op) {
-  return op == "embedding" || op == "index" || op == "index_select";
 }
 
 /// Tensors by whose elements rows of a table are read, perhaps in another dtype.
@@ -44,10 +35,6 @@ IdVector<TensorId, char> indices_of(const Graph& graph) {
     }
   }
   return indices;
-}
-
-bool is_called(const std::string& name, std::string_view part) {
-  return name.find(part) != std::string::npos;
 }
 
 /// Whether the new rows of all buffers go behind those of the past.
@@ -84,57 +71,16 @@ bool find_start(const PastModel& model, DecoderInputs& inputs) {
   return false;
 }
 
-/// The same in a document, whatever the table is.
-std::set<std::string> indices_of(const Json& document) {
-  std::set<std::string> indices;
-  const Json& nodes = *member_list(document, "nodes");
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    const std::string_view name = functional_name(*member_text(*node, "op_type"));
-    const std::vector<std::string> inputs = names_in(*node, "inputs");
-    if (inputs.empty()) continue;
-    if (is_cast(name) && indices.contains(names_in(*node, "outputs").front())) {
-      indices.insert(inputs.front());
-    }
-    if (reads_rows(name)) indices.insert(inputs.begin() + 1, inputs.end());
-  }
-  return indices;
-}
-
 }  // namespace
 
-std::optional<Json> widened_inputs(const Template& model, const DecoderNames& names) {
-  Json document = model.document();
-  const std::set<std::string> indices = indices_of(document);
-  Json casts = Json::array();
-  for (Json& input : *find_member(document, "graph_inputs")) {
-    const std::string name = *member_text(input, "name");
-    const std::size_t rank = model.shape(name)->size();
-    const bool is_role = name == names.tokens || name == names.positions ||
-                         is_called(name, "pos") || indices.contains(name);
-    if (*member_text(input, "dtype") != "int32" || rank < 1 || rank > 2 || !is_role) continue;
-    Json narrow = input;
-    std::string narrow_name = name + ".int32";
-    while (model.shape(narrow_name) != nullptr) narrow_name += "_";
-    set_member(narrow, "name", narrow_name);
-    set_member(input, "dtype", "int64");
-    casts.push_back({{"name", narrow_name},
-                     {"op_type", "aten.to.dtype"},
-                     {"inputs", Json::array({input})},
-                     {"outputs", Json::array({narrow})},
-                     {"attrs", {{"dtype", "torch.int32"}}}});
-    set_member(narrow, "producer_node", narrow_name);
-    set_member(narrow, "producer_output_idx", 0);
-    for (Json& node : *find_member(document, "nodes")) {
-      for (Json& operand : *find_member(node, "inputs")) {
-        if (*member_text(operand, "name") == name) operand = narrow;
-      }
-    }
-  }
-  if (casts.empty()) return std::nullopt;
-  Json& nodes = *find_member(document, "nodes");
-  for (Json& node : nodes) casts.push_back(std::move(node));
-  nodes = std::move(casts);
-  return document;
+bool is_cast(std::string_view op) { return op == "to" || op == "_to_copy"; }
+
+bool reads_rows(std::string_view op) {
+  return op == "embedding" || op == "index" || op == "index_select";
+}
+
+bool is_called(const std::string& name, std::string_view part) {
+  return name.find(part) != std::string::npos;
 }
 
 std::optional<DecoderInputs> find_decoder_inputs(const PastModel& model, const DecoderNames& names,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "passes/states/genai_config.hpp"
 #include "passes/states/past_model.hpp"
@@ -17,9 +19,12 @@ struct DecoderInputs {
   TensorId logits = {};     ///< an output: a number for each token that may follow
 };
 
-/// The document of a decoder whose tokens and positions are int64, where they are int32. Nothing if
-/// it has none of these. O(inputs x nodes).
-std::optional<Json> widened_inputs(const Template& model, const DecoderNames& names);
+/// Whether an op, by its functional name, converts elements.
+bool is_cast(std::string_view op);
+/// Whether it reads rows of a table by their numbers.
+bool reads_rows(std::string_view op);
+/// Whether a name has a part by which inputs of one role are told, such as "pos".
+bool is_called(const std::string& name, std::string_view part);
 
 /// Tells them by `names`, or their shapes, what reads them, and what they are called. Adds an error
 /// for an input whose size follows from the past and that is neither a cache nor a mask of one row.

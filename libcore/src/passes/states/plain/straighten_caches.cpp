@@ -7,7 +7,7 @@
 //         reads a permutation.
 // Names of tensors stay, and the nodes change places, so that each has the producer that it is said
 // to have. O(size).
-#include "passes/states/straighten_caches.hpp"
+#include "passes/states/plain/straighten_caches.hpp"
 
 #include <algorithm>
 #include <map>
@@ -18,6 +18,7 @@
 
 #include "ops/op_name.hpp"
 #include "passes/states/cache_pairs.hpp"
+#include "passes/states/plain/new_nodes.hpp"
 #include "passes/states/producers.hpp"
 #include "passes/states/prune_document.hpp"
 #include "support/json_fields.hpp"
@@ -35,7 +36,8 @@ struct TurnedCache {
 
 class Straightener {
  public:
-  explicit Straightener(const Template& model) : model_(model), producers_(model.document()) {
+  explicit Straightener(const Template& model)
+      : model_(model), producers_(model.document()), tensors_(model) {
     const std::vector<std::string> inputs = names_in(model.document(), "graph_inputs");
     inputs_.insert(inputs.begin(), inputs.end());
   }
@@ -138,9 +140,9 @@ class Straightener {
     const Json& fresh = (*member_list(*cache.joins, "inputs"))[1];
     const std::string& back = *member_text(*cache.back, "name");
     Json rows = turned_mention(fresh, cache.again);
-    written.push_back(permute(*member_text(rows, "name"), fresh, rows, cache.again));
-    set_member(rows, "producer_node", *member_text(rows, "name"));
-    set_member(rows, "producer_output_idx", 0);
+    const std::string turned = *member_text(rows, "name");
+    written.push_back(permute(turned, fresh, rows, cache.again));
+    rows = given_by(turned, std::move(rows));
 
     Json joins = *cache.joins;
     const Json whole = (*member_list(joins, "outputs"))[0];
@@ -151,33 +153,21 @@ class Straightener {
     set_member(*find_member(joins, "attrs"), "dim", cache.there[cache.axis]);
     written.push_back(std::move(joins));
 
-    Json read = output;
-    set_member(read, "producer_node", back);
-    set_member(read, "producer_output_idx", 0);
-    written.push_back(permute(*member_text(*cache.joins, "name"), read, whole, cache.there));
+    written.push_back(
+        permute(*member_text(*cache.joins, "name"), given_by(back, output), whole, cache.there));
   }
 
   static Json permute(const std::string& name, const Json& operand, const Json& result,
                       const std::vector<std::size_t>& dims) {
-    return {{"name", name},
-            {"op_type", "aten.permute.default"},
-            {"inputs", Json::array({operand})},
-            {"outputs", Json::array({result})},
-            {"attrs", {{"dims", dims}}}};
+    return new_node(name, "aten.permute.default", Json::array({operand}), result, {{"dims", dims}});
   }
 
   /// A new tensor, turned.
   Json turned_mention(const Json& of, const std::vector<std::size_t>& dims) {
     const std::string& rows = *member_text(of, "name");
-    std::string name = rows + ".turned";
-    while (model_.shape(name) != nullptr || !names_.insert(name).second) name += "_";
     SizeShape shape;
     for (const std::size_t dim : dims) shape.push_back((*model_.shape(rows))[dim]);
-    Json mention = of;
-    set_member(mention, "name", name);
-    set_member(mention, "shape", shape_json(shape));
-    for (const char* key : {"producer_node", "producer_output_idx"}) mention.erase(key);
-    return mention;
+    return tensors_.mention(of, rows + ".turned", shape);
   }
 
   const Template& model_;
@@ -185,7 +175,7 @@ class Straightener {
   std::set<std::string> inputs_;
   std::map<std::string, TurnedCache> caches_;  // by the concatenation's node
   std::set<std::string> backs_;                // nodes that turn back
-  std::set<std::string> names_;                // of tensors that are written
+  NewTensors tensors_;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 // A step hands an output on as the input of the next one, so that part i of the output has to be
 // made of part i of the input; a decoder that swaps them is left as it is. An input that is also
 // read as a whole is, too. Stacks of stacks are taken apart at once. O(size).
-#include "passes/states/unstack_caches.hpp"
+#include "passes/states/plain/unstack_caches.hpp"
 
 #include <algorithm>
 #include <map>

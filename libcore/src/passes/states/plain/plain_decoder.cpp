@@ -6,7 +6,7 @@
 // end. The largest of a score and a number that hides scores is that score, or one whose weight
 // behind a softmax is 0 either way. Scores less the largest of them have the weights of the scores
 // themselves. A cache that is split, such as keys and values in one, is cut.
-#include "passes/states/plain_decoder.hpp"
+#include "passes/states/plain/plain_decoder.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Equations that become products of matrices, and those that stay.
-#include "passes/states/products/write_products.hpp"
+#include "passes/states/plain/write_products.hpp"
 
 #include <string>
 

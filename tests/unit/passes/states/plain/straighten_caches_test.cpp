@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches that are turned before new rows are put behind them.
-#include "passes/states/straighten_caches.hpp"
+#include "passes/states/plain/straighten_caches.hpp"
 
 #include <string>
 

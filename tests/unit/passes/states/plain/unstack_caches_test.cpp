@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Caches that are stacked, by the forms in which parts are taken and put together.
-#include "passes/states/unstack_caches.hpp"
+#include "passes/states/plain/unstack_caches.hpp"
 
 #include <string>
 

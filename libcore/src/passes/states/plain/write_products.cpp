@@ -8,7 +8,7 @@
 // is that of its matrix, and others are batches of it, as those are that both have. Equations with
 // letters that are repeated or of one operand alone, with "..." or with another number of sums
 // stay. O(nodes).
-#include "passes/states/products/write_products.hpp"
+#include "passes/states/plain/write_products.hpp"
 
 #include <algorithm>
 #include <set>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ops/op_name.hpp"
+#include "passes/states/plain/new_nodes.hpp"
 #include "support/json_fields.hpp"
 
 namespace npu::states {
@@ -86,7 +87,7 @@ struct Lettered {
 
 class Writer {
  public:
-  explicit Writer(const Template& model) : model_(model) {}
+  explicit Writer(const Template& model) : model_(model), tensors_(model) {}
 
   std::optional<Json> run() {
     Json document = model_.document();
@@ -142,10 +143,9 @@ class Writer {
     if (whole.letters == equation->result) {
       add(base_, "aten.matmul.default", operands, result, none);
     } else {
-      whole.mention = fresh(left.mention, whole.shape);
-      add(*member_text(whole.mention, "name"), "aten.matmul.default", operands, whole.mention,
-          none);
-      note_producer(whole.mention);
+      whole.mention = tensors_.mention(left.mention, base_ + ".part", whole.shape);
+      whole.mention = add(*member_text(whole.mention, "name"), "aten.matmul.default", operands,
+                          whole.mention, none);
       const std::vector<std::size_t> dims = places(whole.letters, equation->result);
       add(base_, "aten.permute.default", Json::array({whole.mention}), result, {{"dims", dims}});
     }
@@ -199,37 +199,21 @@ class Writer {
   }
 
   Json step(const std::string& op, const Json& operand, const SizeShape& shape, Json attrs) {
-    Json mention = fresh(operand, shape);
-    add(*member_text(mention, "name"), op, Json::array({operand}), mention, std::move(attrs));
-    note_producer(mention);
-    return mention;
+    const Json mention = tensors_.mention(operand, base_ + ".part", shape);
+    return add(*member_text(mention, "name"), op, Json::array({operand}), mention,
+               std::move(attrs));
   }
-  void add(const std::string& name, const std::string& op, Json operands, Json result, Json attrs) {
-    nodes_->push_back({{"name", name},
-                       {"op_type", op},
-                       {"inputs", std::move(operands)},
-                       {"outputs", Json::array({std::move(result)})},
-                       {"attrs", std::move(attrs)}});
-  }
-  static void note_producer(Json& mention) {
-    set_member(mention, "producer_node", *member_text(mention, "name"));
-    set_member(mention, "producer_output_idx", 0);
-  }
-  /// A tensor that no other has the name of.
-  Json fresh(const Json& like, const SizeShape& shape) {
-    std::string name = base_ + ".part";
-    while (model_.shape(name) != nullptr || !names_.insert(name).second) name += "_";
-    Json mention = like;
-    set_member(mention, "name", name);
-    set_member(mention, "shape", shape_json(shape));
-    for (const char* key : {"producer_node", "producer_output_idx"}) mention.erase(key);
-    return mention;
+  /// The mention of its result.
+  Json add(const std::string& name, const std::string& op, Json operands, const Json& result,
+           Json attrs) {
+    nodes_->push_back(new_node(name, op, std::move(operands), result, std::move(attrs)));
+    return given_by(name, result);
   }
 
   const Template& model_;
   Json* nodes_ = nullptr;
   std::string base_;
-  std::set<std::string> names_;  // of tensors that are written
+  NewTensors tensors_;
 };
 
 }  // namespace
