@@ -127,8 +127,9 @@ class TemplateImport {
     const AllSamples& samples = accepted.samples;
     const auto attempt = [&](const AllSamples& tried) {
       auto found = at_sizes(tried, kFarApart);
-      if (found) accepted = *std::move(found);
-      return found.has_value();
+      if (!found) return false;
+      accepted = *std::move(found);
+      return true;
     };
     for (std::size_t i = 0; i < samples.size() && samples.size() > 1; ++i) {
       if (samples[i].least == kAny.least) continue;
