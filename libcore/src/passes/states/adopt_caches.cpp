@@ -41,18 +41,21 @@ bool holds_for_past(const Template& model, const CachePairs& caches, std::int64_
   for (const SizeSymbol& symbol : model.symbols().list()) {
     if (symbol.name != caches.past_symbol) continue;
     const auto refuse = [&](const std::string& text) {
-      diagnostics.error({.file = model.file()}, "size '" + symbol.name + "' " + text);
+      diagnostics.error({.file = model.file()}, "size '" + symbol.name + "' is " + text);
       return false;
     };
     const auto least = symbol.min.constant();
-    if (!least || *least > 1 || symbol.multiple_of != 1) {
-      return refuse("of its past is " + symbol.min.text() +
-                    " at least, or a multiple: a decoder begins without a past");
+    if (!least || *least > 1) {
+      return refuse("at least " + symbol.min.text() + ", but a decoder begins without a past");
+    }
+    if (symbol.multiple_of != 1) {
+      return refuse("a multiple of " + std::to_string(symbol.multiple_of) +
+                    ", but a past grows by any number of rows");
     }
     const auto most = symbol.max ? symbol.max->constant() : std::nullopt;
     if (most && *most + 1 < capacity) {
-      return refuse("of its past is " + std::to_string(*most) +
-                    " at most; expected --capacity of at most " + std::to_string(*most + 1));
+      return refuse("at most " + std::to_string(*most) + "; expected --capacity of at most " +
+                    std::to_string(*most + 1));
     }
   }
   return true;

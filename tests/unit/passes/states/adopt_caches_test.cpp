@@ -258,11 +258,11 @@ TEST_CASE("states: rows of a table that is cut to all rows are taken of the tabl
     less.replace(at, 4, "15,4");
   }
   less.replace(less.find("size P 1..64; size T 1..64"), 26, "size P 1..7; size T 1..7");
-  CHECK(refusal(less).find("size 'P' of its past is 7 at most; expected --capacity of at most 8") !=
+  CHECK(refusal(less).find("size 'P' is at most 7; expected --capacity of at most 8") !=
         std::string::npos);
   less.replace(less.find("size P 1..7"), 11, "size P 4..7");
-  CHECK(refusal(less).find("size 'P' of its past is 4 at least, or a multiple: a decoder begins "
-                           "without a past") != std::string::npos);
+  CHECK(refusal(less).find("size 'P' is at least 4, but a decoder begins without a past") !=
+        std::string::npos);
 }
 
 TEST_CASE("states: what hides nothing, and a bound that hides, are left out", "[states]") {
