@@ -91,6 +91,7 @@ constexpr NamedClass kNamedClasses[] = {
     {"linspace", "create"},
     {"lstm", "recurrent"},
     {"max", "extreme"},
+    {"meshgrid", "expand"},
     {"min", "extreme"},
     {"narrow", "slice"},
     {"new_empty", "create"},

@@ -228,8 +228,37 @@ NodeRule permute_rule(const PaddedNode& node) {
   return rule;
 }
 
+namespace {
+
+// Each result has the elements of one operand along its dimension, and repeats them along others.
+NodeRule mesh_rule(const PaddedNode& node) {
+  const bool swaps = node.bound().find("indexing") != nullptr && node.operands() > 1 &&
+                     node.bound().string("indexing") == "xy";
+  NodeRule rule;
+  rule.value = least_value(node);
+  for (std::size_t r = 0; r < node.node().outputs.size(); ++r) {
+    for (const std::int32_t d : node.varying_dims(r)) {
+      const std::int32_t own = swaps && d < 2 ? 1 - d : d;
+      if (index_of(own) >= node.operands() || !node.operand_varies(index_of(own), 0)) {
+        return refuse_rule("its results have other sizes than its operands");
+      }
+      const auto result = static_cast<std::int32_t>(r);
+      if (own == result) {
+        rule.results.push_back(moved_dim(result, d, {own, 0}));
+      } else {
+        rule.results.push_back(
+            {.result = result, .dim = d, .repeat = Keep::kYes, .finite = Keep::kAll});
+      }
+    }
+  }
+  return rule;
+}
+
+}  // namespace
+
 NodeRule expand_rule(const PaddedNode& node) {
   const std::string_view name = functional_name(node.node().op_type);
+  if (name == "meshgrid") return mesh_rule(node);
   const bool repeats = name == "repeat" || name == "tile";
   NodeRule rule;
   rule.value = node.value(0);

@@ -325,6 +325,26 @@ TEST_CASE("operands of a concatenation behind a size that varies", "[padding]") 
                {{"B", 2}, {"S", 5}, {"T", 4}}});
 }
 
+TEST_CASE("grids of two sizes that vary", "[padding]") {
+  for (const std::string indexing : {"ij", "xy"}) {
+    const std::string shape = indexing == "ij" ? R"(["H","W"])" : R"(["W","H"])";
+    const std::string sum = indexing == "ij" ? R"(["W"])" : R"(["H"])";
+    check_sizes(R"(
+    size H 1..5; size W 1..4; input x [H]; input z [W]
+    g = aten.meshgrid.indexing(x, z) )" +
+                    shape + " | " + shape + R"( {"indexing": ")" + indexing +
+                    R"(", "_tensor_list_sizes": [2]}
+    m = sum.dim_IntList(g_0) )" +
+                    sum +
+                    R"( {"dim": [0]}
+    y = mul.Tensor(g_0, g_1) )" +
+                    shape + R"(
+    output m; output y)",
+                {{"H", 5}, {"W", 4}},
+                {{{"H", 1}, {"W", 3}}, {{"H", 5}, {"W", 4}}, {{"H", 4}, {"W", 1}}});
+  }
+}
+
 TEST_CASE("positions that count from a size down", "[padding]") {
   check_sizes(R"(
     size S 1..7; input x [S,3]
