@@ -216,6 +216,29 @@ def names_of_sizes(sizes, shapes):
     return names
 
 
+# The least size that torch.export states whatever the model is: 0 and 1 are other models to it.
+LEAST_STATED = 2
+LARGEST_STATED = 1 << 31
+
+
+def take_ranges(sizes, names, ranges):
+    """Keeps symbols in the ranges that torch.export states, by its symbols: beyond them the program is another one."""
+    for place, symbol in enumerate(sizes.symbols.values()):
+        stated = [ranges[key] for key in ranges if names.get(str(key)) == Size.symbol(symbol.name)]
+        if not stated:
+            continue
+        least = int(stated[0].lower) if stated[0].lower > LEAST_STATED else 1
+        largest = int(stated[0].upper) if stated[0].upper < LARGEST_STATED else None
+        if symbol.largest is None:
+            symbol.least, symbol.largest = max(least, symbol.least), largest
+        elif symbol.least < least or (largest is not None and symbol.largest > largest):
+            raise UserError(
+                f"--dynamic: {symbol.name} is {symbol.least}..{symbol.largest}, but torch.export takes the model for "
+                f"{least}..{largest if largest is not None else 'any'}; state a range within"
+            )
+        symbol.sizes = sizes.choose(symbol, place)
+
+
 class Unification:
     """Makes one document of several."""
 

@@ -7,7 +7,7 @@ import torch
 
 from export.check import check_files, check_steps
 from export.document import format_document, make_document
-from export.dynamic import SeveralSizes, export_template, names_of_sizes, parse_dynamic
+from export.dynamic import SeveralSizes, export_template, names_of_sizes, parse_dynamic, take_ranges
 from export.entries import check_dynamic, dynamic_of, share_states
 from export.errors import TraceError, UserError, first_line, program
 from export.files import write_files
@@ -114,6 +114,7 @@ def template_of(name, model, inputs, names, dynamic, options, memory):
     if has_torch_export():
         program = program_of(model, inputs, sizes, memory)
         symbols = names_of_sizes(sizes, shapes_of_inputs(program, inputs.names))
+        take_ranges(sizes, symbols, getattr(program, "range_constraints", {}))
 
         def build(resized):
             return read_program(program, model, resized, symbols, memory)

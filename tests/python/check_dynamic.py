@@ -8,8 +8,10 @@ with expressions in their shapes (graphs/dynamic), become templates with those e
 
 import glob
 import json
+import math
 import os
 import sys
+import types
 
 from harness import refuse, run_program, take
 
@@ -20,7 +22,8 @@ import dynamic_modules  # noqa: E402
 import export_torch  # noqa: E402
 import graph_text  # noqa: E402
 import torch  # noqa: E402
-from export.dynamic import SeveralSizes, export_template, names_of_sizes, parse_dynamic  # noqa: E402
+from export.dynamic import SeveralSizes, export_template, names_of_sizes, parse_dynamic, take_ranges  # noqa: E402
+from export.errors import UserError  # noqa: E402
 from export.from_export import read_program, shapes_of_inputs  # noqa: E402
 from export.models import model_and_inputs, run_model  # noqa: E402
 from export.sizes import Size, parse_size  # noqa: E402
@@ -143,6 +146,33 @@ def check_texts():
             assert attrs[name] == values, f"{path}: {name} has {attrs[name]}, expected {values}"
 
 
+def check_ranges():
+    """A program of torch.export holds in the ranges that it states."""
+
+    def taken(option, lower, upper):
+        inputs = Inputs(torch.nn.Identity(), (), {"rows": torch.zeros(7, 3)})
+        sizes = SeveralSizes(parse_dynamic([option]), inputs)
+        names = names_of_sizes(sizes, {"rows": ["s0", "3"]})
+        take_ranges(sizes, names, {"s0": types.SimpleNamespace(lower=lower, upper=upper)})
+        symbol = sizes.symbols["S"]
+        assert symbol.least <= min(symbol.sizes) and (symbol.largest is None or max(symbol.sizes) <= symbol.largest)
+        return symbol.least, symbol.largest
+
+    assert taken("rows:0=S", 2, math.inf) == (1, None)
+    assert taken("rows:0=S", 4, 100) == (4, 100)
+    assert taken("rows:0=S:1..64", 2, 100) == (1, 64)
+    for option, text in {
+        "rows:0=S:1..64": "S is 1..64, but torch.export takes the model for 4..100",
+        "rows:0=S:4..512": "S is 4..512, but torch.export takes the model for 4..100",
+    }.items():
+        try:
+            taken(option, 4, 100)
+        except UserError as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError(f"{option} is taken")
+
+
 def check_sizes():
     names = {name: Size.symbol(name) for name in "STH"}
     for text, wanted in {
@@ -162,6 +192,7 @@ def check_sizes():
 
 with torch.no_grad():
     check_sizes()
+    check_ranges()
     check_texts()
     check_refusals()
     check_models()
