@@ -102,7 +102,7 @@ const std::vector<RuleCase>& rule_cases() {
       {"norm", R"(input x [S,4,3]; weight w [4]; weight b [4];
         y = group_norm(x, w, b) [S,4,3] {"num_groups": 2}; output y)"},
       {"sum", R"(input x [2,S,T]; y = logsumexp(x) [2,T] {"dim": [1]}; output y)"},
-      {"expand", R"(input x [S]; input z [T]
+      {"expand", R"(input x [S]; input z [T];
         y = aten.meshgrid.indexing(x, z) [S,T] | [S,T]
           {"indexing": "ij", "_tensor_list_sizes": [2]}; output y_0; output y_1)"},
       {"expand", R"(input x [3,T]; y = repeat(x) ["3*S",T] {"repeats": ["S", 1]}; output y)"},
