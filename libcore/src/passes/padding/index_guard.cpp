@@ -7,7 +7,9 @@
 #include "passes/padding/index_guard.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "ops/op_name.hpp"
 #include "passes/padding/size_nodes.hpp"
@@ -96,8 +98,20 @@ class IndexBounds {
 
   /// The largest that a valid element may be; nothing if it is not known, or if one may be
   /// negative.
-  std::optional<std::int64_t> largest(TensorId id, int depth = kDeepest) const {
+  std::optional<std::int64_t> largest(TensorId id) { return largest(id, kDeepest); }
+
+ private:
+  static constexpr int kDeepest = 32;
+
+  // Each once: sums of sums of one tensor with itself would take 2^depth.
+  std::optional<std::int64_t> largest(TensorId id, int depth) {
     if (depth == 0) return std::nullopt;
+    const auto [known, is_new] = known_.try_emplace({id, depth});
+    if (is_new) known->second = find_largest(id, depth);
+    return known->second;
+  }
+
+  std::optional<std::int64_t> find_largest(TensorId id, int depth) {
     if (const auto size = value_of(id)) return *size < 0 ? std::nullopt : size;
     const Node* node = producer_of(graph_, id);
     if (node == nullptr) return std::nullopt;
@@ -121,9 +135,6 @@ class IndexBounds {
     return left ? std::min(*left, *divisor - 1) : *divisor - 1;
   }
 
- private:
-  static constexpr int kDeepest = 32;
-
   static std::optional<std::int64_t> checked_add(std::int64_t a, std::int64_t b) {
     std::int64_t sum = 0;
     if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
@@ -136,7 +147,7 @@ class IndexBounds {
     return size->evaluate(at_);
   }
 
-  std::optional<std::int64_t> other_of(const Node& node, int depth) const {
+  std::optional<std::int64_t> other_of(const Node& node, int depth) {
     if (node.inputs.size() == 2) return largest(node.inputs[1], depth);
     const auto other = member_integer(node.attrs(), "other");
     return other && *other >= 0 ? other : std::nullopt;
@@ -157,6 +168,7 @@ class IndexBounds {
   const PaddedSizes& sizes_;
   const TensorSizes& shapes_;
   const SizeBindings& at_;
+  std::map<std::pair<TensorId, int>, std::optional<std::int64_t>> known_;
 };
 
 bool is_below(const Graph& graph, const PaddedSizes& sizes, const TensorSizes& shapes,

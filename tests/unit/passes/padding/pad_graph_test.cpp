@@ -294,6 +294,19 @@ TEST_CASE("padding: indices behind the valid ones stay in range", "[padding]") {
   CHECK(claims(fixed.padding) == "x 0 S R; i 0 S F; e 0 S F; y 0 S F");
 }
 
+TEST_CASE("padding: bounds of an index are found once for each tensor", "[padding]") {
+  // 2^31 times its last row, if each sum looked at both of its operands anew.
+  std::string lines = "size S 1..64; input x [S,4]; i0 = arange() [S] int64 {\"end\": \"S\"}\n";
+  for (int i = 0; i < 31; ++i) {
+    const std::string from = "i" + std::to_string(i);
+    lines += "i" + std::to_string(i + 1) + " = add.Tensor(" + from + ", " + from + ") [S] int64\n";
+  }
+  lines +=
+      "y = index.Tensor(x, i31) [S,4] {\"_tensor_list_sizes\": [1], "
+      "\"_tensor_list_none_masks\": [[false]]}\noutput y";
+  CHECK(ops(padded(lines, {{"S", 64}}).graph).find("aten.masked_fill.Scalar") != std::string::npos);
+}
+
 TEST_CASE("padding: what follows a padded size in a concatenation is read where it is",
           "[padding]") {
   const std::string lines = R"(
