@@ -208,12 +208,10 @@ class TemplateImport {
       const Json document = parse_json(imported.model.document, "model");
       const Agreement agreement = agreement_of(bound_document(model, point), document);
       if (agreement != Agreement::kShapes) return agreement == Agreement::kWhole;
-      std::map<std::string, Tensor> computed = accepted.constants;
-      for (auto value = computed.begin(); value != computed.end();) {
-        const bool is_there = imported.computed.contains(value->first);
-        value = is_there ? std::next(value) : computed.erase(value);
-      }
-      return alike(computed, imported.computed).size() == computed.size();
+      return std::ranges::all_of(accepted.constants, [&](const auto& constant) {
+        const auto found = imported.computed.find(constant.first);
+        return found == imported.computed.end() || is_same_tensor(constant.second, found->second);
+      });
     } catch (const Error&) {
       return std::nullopt;  // a size is beyond its limits
     }
@@ -274,10 +272,6 @@ class TemplateImport {
       }
       if (keep_what_differs(imports)) continue;
       if (auto written = unified(imports, samples)) {
-        if (settings_.has_rolls && rolls_varying(*written)) {
-          settings_.has_rolls = false;
-          continue;
-        }
         std::map<std::string, Tensor> constants = imports.front().computed;
         for (const SizedImport& other : imports) constants = alike(constants, other.computed);
         return Accepted{.model = *std::move(written),
@@ -298,8 +292,7 @@ class TemplateImport {
 
   // Whether a roll is along a size that varies: where its rows begin depends on how many there are,
   // which parts of fixed sizes say, and a roll does not.
-  static bool rolls_varying(const WrittenModel& written) {
-    const Json document = parse_json(written.document, "model");
+  static bool rolls_varying(const Json& document) {
     const Json& nodes = *member_list(document, "nodes");
     return std::any_of(nodes.begin(), nodes.end(), [](const Json& node) {
       if (*member_text(node, "op_type") != "aten.roll.default") return false;
@@ -341,7 +334,7 @@ class TemplateImport {
     return settings_.kept.size() > before;
   }
 
-  // Nothing without a fault if constants are to become nodes first.
+  // Nothing without a fault if constants are to become nodes first, or rolls parts.
   std::optional<WrittenModel> unified(std::vector<SizedImport>& imports,
                                       const AllSamples& sampled) {
     std::vector<SizeSample> samples;
@@ -378,6 +371,10 @@ class TemplateImport {
       if (faults.entries().empty() && settings_.filled.size() == before) {
         findings_.push_back({Finding::Level::kError, "its constants differ from size to size"});
       }
+      return std::nullopt;
+    }
+    if (settings_.has_rolls && rolls_varying(*document)) {
+      settings_.has_rolls = false;
       return std::nullopt;
     }
     raise_least(*document, sampled);

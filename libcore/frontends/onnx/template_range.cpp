@@ -141,11 +141,12 @@ Agreement agreement_of(const Json& bound, const Json& imported) {
     }
     return Agreement::kWhole;
   }
+  const auto stated = shapes_of(bound);
   const auto shapes = shapes_of(imported);
-  for (const auto& [name, shape] : shapes_of(bound)) {
+  for (const auto& [name, shape] : stated) {
     if (has_no_element(shape)) return Agreement::kWhole;  // an import makes constants of those
   }
-  for (const auto& [name, shape] : shapes_of(bound)) {
+  for (const auto& [name, shape] : stated) {
     const auto found = shapes.find(name);
     if (found != shapes.end() && !is_same(found->second, shape)) return Agreement::kNone;
   }

@@ -27,6 +27,36 @@ using padding::TailClass;
 using padding::TensorSizes;
 using padding::TensorTails;
 
+/// What is wrong with a node that has not been rewritten; null if nothing but its needs may be.
+const char* fault_without(padding::Rewriting rewriting) {
+  switch (rewriting) {
+    case padding::Rewriting::kMean:
+      return "a mean over a padded size divides by the capacity";
+    case padding::Rewriting::kVariance:
+      return "a variance over a padded size counts the padding";
+    case padding::Rewriting::kRowsFromEnd:
+      return "its rows count from the end, where the padding is";
+    case padding::Rewriting::kLastState:
+      return "its last state, which is read, is that behind the padding";
+    case padding::Rewriting::kIndices:
+      return "its indices may count from the end, where the padding is";
+    case padding::Rewriting::kAttentionMask:
+      return "an attention over padded keys has no mask for them";
+    case padding::Rewriting::kMovedRows:
+      return "it joins or parts rows of padded sizes, and moves their padding among them";
+    case padding::Rewriting::kConcatenated:
+      return "what follows a padded size in it would stand behind the padding";
+    case padding::Rewriting::kReflected:
+      return "the rows behind its end reflect the padding";
+    case padding::Rewriting::kResampled:
+      return "its results lie between other rows of the operand for each size";
+    case padding::Rewriting::kLastRow:
+    case padding::Rewriting::kNone:
+      break;
+  }
+  return nullptr;
+}
+
 class PaddingVerifier {
  public:
   PaddingVerifier(const Graph& graph, PaddingSection section, Diagnostics& diagnostics)
@@ -158,27 +188,7 @@ class PaddingVerifier {
   }
 
   void check_needs(NodeId id, const Node& node, const NodeRule& rule) {
-    if (rule.rewriting == padding::Rewriting::kMean) {
-      refuse(id, "a mean over a padded size divides by the capacity");
-    } else if (rule.rewriting == padding::Rewriting::kVariance) {
-      refuse(id, "a variance over a padded size counts the padding");
-    } else if (rule.rewriting == padding::Rewriting::kAttentionMask) {
-      refuse(id, "an attention over padded keys has no mask for them");
-    } else if (rule.rewriting == padding::Rewriting::kIndices) {
-      refuse(id, "its indices may count from the end, where the padding is");
-    } else if (rule.rewriting == padding::Rewriting::kRowsFromEnd) {
-      refuse(id, "its rows count from the end, where the padding is");
-    } else if (rule.rewriting == padding::Rewriting::kMovedRows) {
-      refuse(id, "it joins or parts rows of padded sizes, and moves their padding among them");
-    } else if (rule.rewriting == padding::Rewriting::kConcatenated) {
-      refuse(id, "what follows a padded size in it would stand behind the padding");
-    } else if (rule.rewriting == padding::Rewriting::kReflected) {
-      refuse(id, "the rows behind its end reflect the padding");
-    } else if (rule.rewriting == padding::Rewriting::kResampled) {
-      refuse(id, "its results lie between other rows of the operand for each size");
-    } else if (rule.rewriting == padding::Rewriting::kLastState) {
-      refuse(id, "its last state, which is read, is that behind the padding");
-    }
+    if (const char* why = fault_without(rule.rewriting); why != nullptr) refuse(id, why);
     for (const padding::TailNeed& need : rule.needs) {
       if (padding::is_met(need, node, tails_)) continue;
       std::string classes;
